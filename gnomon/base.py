@@ -6,9 +6,10 @@ that mean something where no C library is behind the arrays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import functools
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from gnomon.lock import load_module
 
@@ -59,6 +60,28 @@ class UnknownNameError(GnomonError, KeyError):
 
 class FormatError(GnomonError, ValueError):
     """A file or byte stream that is not what it should be."""
+
+
+class FileError(OSError, GnomonError):
+    """A file that cannot be read or written: an OSError too, with its `errno` and `filename`.
+
+    Made of a sentence, or as OSError of the three that `errno`, `strerror` and `filename` are.
+    """
+
+    attempt = "cannot open"  # what was tried: where, and to read or to write
+
+    def __str__(self) -> str:
+        if self.filename is None:
+            return GnomonError.__str__(self)
+        return f"{self.attempt} {self.filename!r}: {self.strerror}"
+
+
+class MissingFileError(FileError, FileNotFoundError):
+    """A file or folder that is not there."""
+
+
+class FilePermissionError(FileError, PermissionError):
+    """A file that this user may not read or write."""
 
 
 class NotSupportedForSparseNDArray(GnomonError):
@@ -122,15 +145,70 @@ def nearest(name: str, names: Iterable[str]) -> str:
     return f"; did you mean {' or '.join(repr(by_lower[c]) for c in close)}?" if close else ""
 
 
+class KeywordHints:
+    """Base of classes whose constructors tell an unknown keyword with the nearest known one.
+
+    `_keyword_aliases` are words that users try for keywords that look otherwise.
+
+    >>> class Circle(KeywordHints):
+    ...     def __init__(self, radius): ...
+    >>> Circle(radios=1)
+    Traceback (most recent call last):
+    TypeError: Circle: argument 'radios': expected one of radius, got 1; did you mean 'radius'?
+    """
+
+    __slots__ = ()
+    _keyword_aliases: ClassVar[Mapping[str, str]] = {}
+
+    def __init_subclass__(cls, **words: Any) -> None:
+        super().__init_subclass__(**words)
+        if "__init__" in vars(cls):
+            type.__setattr__(cls, "__init__", _hinting(vars(cls)["__init__"]))
+
+
+def _hinting(init: Callable[..., None]) -> Callable[..., None]:
+    """A constructor that does so."""
+
+    @functools.wraps(init)
+    def told(self: Any, *args: Any, **kwargs: Any) -> None:
+        try:
+            init(self, *args, **kwargs)
+        except TypeError as error:
+            frames = error.__traceback__
+            if frames is not None and frames.tb_next is None:  # of the call, not of what it called
+                _refuse_unknown(type(self), kwargs)
+            raise
+
+    return told
+
+
+def _refuse_unknown(kind: type[KeywordHints], given: Mapping[str, Any]) -> None:
+    """Raises TypeError where one of these is no keyword of the constructor of `kind`."""
+    known: dict[str, None] = {}
+    for each in kind.__mro__:  # as far as constructors hand on what they do not know
+        parameters = inspect.signature(each.__init__).parameters.values()  # type: ignore[misc]
+        named = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+        known |= dict.fromkeys(named)
+        if not any(p.kind is p.VAR_KEYWORD for p in parameters):
+            break
+    known.pop("self", None)
+    for name, value in given.items():
+        if name not in known:
+            got = f"{value!r:.60}{nearest(kind._keyword_aliases.get(name, name), known)}"
+            expected = f"one of {', '.join(known)}"
+            raise TypeError(complaint(kind.__name__, name, expected, got)) from None
+
+
 # What programs written for MXNet import from here
 
 if TYPE_CHECKING:
     import ctypes
+    import inspect
     import os
 
     import numpy as np
 else:
-    ctypes, os, np = Later("ctypes"), Later("os"), Later("numpy")
+    ctypes, inspect, os, np = Later("ctypes"), Later("inspect"), Later("os"), Later("numpy")
 
 string_types = (str,)
 long = int

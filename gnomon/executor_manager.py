@@ -6,11 +6,13 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gnomon.base import ParamError, complaint
+from gnomon.base import ParamError, check_kind, complaint
 from gnomon.context import Context
 from gnomon.io import DataDesc
 from gnomon.module.executor_group import DataParallelExecutorGroup as _Group
 from gnomon.module.executor_group import split_batch
+from gnomon.module.inputs import data_of
+from gnomon.symbol import Symbol
 
 __all__ = ["DataDesc", "DataParallelExecutorGroup", "DataParallelExecutorManager"]
 
@@ -46,6 +48,11 @@ class DataParallelExecutorGroup:
         shared_group: DataParallelExecutorGroup | None = None,
     ) -> None:
         _check("DataParallelExecutorGroup", sym, arg_names)
+        check_kind(
+            "DataParallelExecutorGroup", "slices", slices, (list, tuple), "a slice for each device"
+        )
+        for part in slices:
+            check_kind("DataParallelExecutorGroup", "slices", part, slice, "slices")
         self.sym, self.slices = sym, list(slices)
         shared: _Group | None = None if shared_group is None else shared_group._group
         data, labels = (list(map(_desc, given or ())) for given in _shapes(train_data))
@@ -74,7 +81,8 @@ class DataParallelExecutorGroup:
         return self._group.aux_arrays
 
     def load_data_batch(self, data_batch: Any) -> None:
-        """Take the batch that `forward` computes."""
+        """Take the batch that `forward` computes; DTypeError where it has no data."""
+        data_of(data_batch)
         self._batch = data_batch
 
     def forward(self, is_train: bool = False) -> None:
@@ -134,11 +142,13 @@ class DataParallelExecutorManager:
         logger: Any = None,
         sym_gen: Callable[[Any], Any] | None = None,
     ) -> None:
-        self.ctx = [ctx] if isinstance(ctx, Context) else list(ctx)
+        where = "DataParallelExecutorManager"
+        check_kind(where, "symbol", symbol, Symbol, "a Symbol")
+        self.ctx = _devices(where, ctx)
         loads = list(work_load_list or [1] * len(self.ctx))
         if len(loads) != len(self.ctx):
             expected = f"{len(self.ctx)} numbers, one for each device"
-            raise ParamError(complaint("executor_manager", "work_load_list", expected, loads))
+            raise ParamError(complaint(where, "work_load_list", expected, loads))
         given = {desc.name for descs in _shapes(train_data) for desc in map(_desc, descs or ())}
         self.arg_names = list(arg_names or symbol.list_arguments())
         self.param_names = list(param_names or (n for n in self.arg_names if n not in given))
@@ -215,7 +225,20 @@ class DataParallelExecutorManager:
         self.curr_execgrp.update_metric(metric, labels, pre_sliced)
 
 
+def _devices(where: str, ctx: Any) -> list[Context]:
+    """A list of devices; TypeError where it is something else."""
+    found = [ctx] if isinstance(ctx, Context) else ctx
+    check_kind(where, "ctx", found, (list, tuple), "a Context, or a list of them")
+    for each in found:
+        check_kind(where, "ctx", each, Context, "Contexts")
+    return list(found)
+
+
 def _shapes(data: Any) -> tuple[Any, Any]:
+    """What an iterator provides; TypeError where it is none."""
+    if not (hasattr(data, "provide_data") and hasattr(data, "provide_label")):
+        expected, got = "a DataIter", f"{data!r:.60}"
+        raise TypeError(complaint("executor_manager", "train_data", expected, got))
     return data.provide_data, data.provide_label
 
 
@@ -225,6 +248,7 @@ def _desc(given: Any) -> DataDesc:
 
 def _check(where: str, symbol: Any, names: Sequence[str]) -> None:
     """Raises ParamError where a name is twice among a network's arguments, or is none of them."""
+    check_kind(where, "sym", symbol, Symbol, "a Symbol")
     known = symbol.list_arguments()
     twice = sorted({n for n in known if known.count(n) > 1})
     if twice:

@@ -15,7 +15,15 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
-from gnomon.base import FormatError, GnomonError, complaint
+from gnomon.base import (
+    FileError,
+    FilePermissionError,
+    FormatError,
+    GnomonError,
+    MissingFileError,
+    ParamError,
+    complaint,
+)
 from gnomon.lock import exclusive, load_module
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes]
@@ -94,27 +102,77 @@ def is_remote(path: str | os.PathLike[str]) -> bool:
     return "://" in os.fspath(path)
 
 
-def opened(path: str | os.PathLike[str], mode: str) -> Any:
+@contextlib.contextmanager
+def access(where: str, path: Any, doing: str = "read") -> Iterator[None]:
+    """Turns errors of the operating system within into a FileError that names `where` and `path`.
+
+    >>> with access("load", "/no/x"):
+    ...     open("/no/x")
+    Traceback (most recent call last):
+    gnomon.base.MissingFileError: load: cannot read '/no/x': No such file or directory
+
+    Raises:
+        FileError: as above; it is the built-in error too, as FileNotFoundError.
+        TypeError: `path` is no path.
+        ParamError: it is one that no file can have.
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(complaint(where, "path", "a path", f"{path!r:.60}"))
+    name = os.fspath(path)
+    if "\0" in str(name):
+        raise ParamError(complaint(where, "path", "a path", repr(name)))
+    try:
+        yield
+    except FileError:
+        raise
+    except OSError as error:
+        raise file_error(where, doing, name, error) from error
+
+
+_KINDS = {FileNotFoundError: MissingFileError, PermissionError: FilePermissionError}
+
+
+def file_error(where: str, doing: str, path: str, error: OSError) -> FileError:
+    """The FileError for an error of the operating system, which need not name the file."""
+    missing = isinstance(error, FileNotFoundError)  # of a web server with the address alone
+    number = error.errno or (errno.ENOENT if missing else 0)
+    reason = error.strerror or (os.strerror(number) if missing else str(error))
+    told = _KINDS.get(type(error), FileError)(number, reason, path)
+    told.attempt = f"{where}: cannot {doing}"
+    return told
+
+
+def opened(where: str, path: str | os.PathLike[str], mode: str) -> Any:
     """The binary file `path`, a local one or, as `s3://bucket/x`, one that fsspec knows.
 
     Raises:
-        OSError: it cannot be opened.
+        FileError: it cannot be opened.
         GnomonError: fsspec, or what it needs for this kind of place, is not installed; nothing can
             be written there.
     """
-    if not is_remote(path):
-        return Path(path).open(mode)
-    where = os.fspath(path)
+    with access(where, path, "read" if mode == "rb" else "write"):
+        return _remote(os.fspath(path), mode) if is_remote(path) else Path(path).open(mode)
+
+
+def _remote(where: str, mode: str) -> Any:
     try:
         return load_module("fsspec").open(where, mode).open()
     except NotImplementedError as error:
         raise GnomonError(f"{where!r}: fsspec cannot write to such places") from error
-    except FileNotFoundError as error:  # of a web server, with the address alone
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), where) from error
     except ModuleNotFoundError as error:
         raise GnomonError(f"{where!r} needs fsspec (pip install fsspec): {error}") from error
     except (ImportError, ValueError) as error:  # a package for such places; a kind it knows not
         raise GnomonError(f"{where!r} cannot be reached by fsspec: {error}") from error
+
+
+def read_bytes(where: str, path: str | os.PathLike[str]) -> bytes:
+    """All bytes of a file, a local one or one that fsspec knows.
+
+    Raises:
+        FileError, GnomonError: as `opened`.
+    """
+    with access(where, path), opened(where, path, "rb") as stream:
+        return bytes(stream.read())
 
 
 class RandomAccess:
@@ -123,13 +181,13 @@ class RandomAccess:
     `read(nbytes, start)` gives up to `nbytes` bytes from offset `start` on, fewer at the end.
 
     Raises:
-        OSError, GnomonError: as `opened`.
+        FileError, GnomonError: as `opened`.
     """
 
     read: Callable[[int, int], bytes]
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._stream = opened(path, "rb")
+    def __init__(self, where: str, path: str | os.PathLike[str]) -> None:
+        self._stream = opened(where, path, "rb")
         self.size = self._stream.seek(0, io.SEEK_END)
         if is_remote(path):
             self._lock = exclusive()
@@ -152,32 +210,32 @@ class RandomAccess:
 
 
 @contextlib.contextmanager
-def reading(source: Source) -> Iterator[Reader]:
+def reading(where: str, source: Source) -> Iterator[Reader]:
     """A `Reader` over a path, a bytes-like object or an open binary file.
 
-    >>> with reading(b"abcd") as r:
+    >>> with reading("load", b"abcd") as r:
     ...     r.take(2, "tag"), r.left
     (b'ab', 2)
 
     Raises:
-        OSError: the file cannot be opened.
+        FileError: the file cannot be read.
         TypeError: `source` is none of these.
     """
     if isinstance(source, str | os.PathLike):
-        with Path(source).open("rb") as stream:
+        with access(where, source), Path(source).open("rb") as stream:
             yield Reader(stream, os.fspath(source))
     elif isinstance(source, bytes | bytearray | memoryview):
         yield Reader(io.BytesIO(source), f"<{memoryview(source).nbytes} bytes>")
     else:
         if not hasattr(source, "seekable"):
             expected = "a path, bytes or an open binary file"
-            raise TypeError(complaint("reading", "source", expected, f"{source!r:.60}"))
+            raise TypeError(complaint(where, "source", expected, f"{source!r:.60}"))
         name = str(getattr(source, "name", "<stream>"))
         yield Reader(source if source.seekable() else io.BytesIO(source.read()), name)
 
 
 @contextlib.contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def replacing(where: str, path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A new binary file that takes the place of `path` when the block ends without an error.
 
     Until then, and after an error, whatever stood at `path` is untouched. The new file has the old
@@ -186,7 +244,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
-    >>> with replacing(f"{folder.name}/x") as f:
+    >>> with replacing("save", f"{folder.name}/x") as f:
     ...     f.write(b"all or nothing")
     14
     >>> Path(f"{folder.name}/x").read_bytes()
@@ -194,18 +252,21 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     >>> folder.cleanup()
 
     Raises:
-        OSError: the folder is missing, not writable, or the disk is full.
+        FileError: the folder is missing, not writable, or the disk is full.
     """
-    target = Path(os.path.realpath(path))
+    with access(where, path, "write"), _replacement(Path(os.path.realpath(path))) as stream:
+        yield stream
+
+
+@contextlib.contextmanager
+def _replacement(target: Path) -> Iterator[BinaryIO]:
+    """The new file; what stands at `target` is replaced when the block ends."""
     if target.exists() and not target.is_file():  # a pipe or /dev/stdout cannot be replaced
         with target.open("wb") as stream:
             yield stream
         return
-    try:
-        _remove_leftovers(target)
-        handle, temporary = _new_beside(target)
-    except OSError as error:  # which names the temporary file
-        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
+    _remove_leftovers(target)
+    handle, temporary = _new_beside(target)
     try:
         with os.fdopen(handle, "wb") as stream:
             yield stream

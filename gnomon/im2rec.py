@@ -22,8 +22,8 @@ import numpy as np
 
 from gnomon import recordio
 from gnomon.bar import Bar
-from gnomon.base import FormatError, GnomonError
-from gnomon.files import replacing
+from gnomon.base import FileError, FormatError, GnomonError, MissingFileError
+from gnomon.files import read_bytes, replacing
 from gnomon.recordio.header import opencv
 from gnomon.recordio.listing import Row
 from gnomon.recordio.listing import rows as rows_of
@@ -93,7 +93,7 @@ def write_lists(given: argparse.Namespace) -> None:
         random.Random(100).shuffle(rows)
     for name, part in parts(rows, given):
         text = "".join(f"{r.number}\t{r.labels[0]:f}\t{r.path}\n" for r in part)
-        with replacing(f"{given.prefix}{name}.lst") as stream:
+        with replacing("im2rec", f"{given.prefix}{name}.lst") as stream:
             stream.write(text.encode())
 
 
@@ -103,7 +103,7 @@ def found(root: Path, recursive: bool, suffixes: tuple[str, ...]) -> Iterator[Ro
     A folder's own images come before those of the folders in it; links are followed.
     """
     if not root.is_dir():
-        raise GnomonError(f"im2rec: {str(root)!r} is no folder")
+        raise MissingFileError(f"im2rec: {str(root)!r} is no folder")
     number, label = 0, 0
     for folder, folders, names in os.walk(root, followlinks=True):
         here, inner = Path(folder).resolve(), sorted(folders) if recursive else []
@@ -140,10 +140,7 @@ def read_list(path: Path) -> Iterator[Row]:
     Raises:
         FormatError: a line is not `number<TAB>labels<TAB>path`, with a label or several.
     """
-    try:
-        text = path.read_text()
-    except OSError as error:
-        raise GnomonError(f"im2rec: cannot read {str(path)!r}: {error.strerror}") from error
+    text = read_bytes("im2rec", path).decode()
     for row in rows_of(str(path), text):
         if not row.labels:
             raise FormatError(f"{path}: {row.path}: expected a label or several, got none")
@@ -184,7 +181,7 @@ def pack(path: Path, given: argparse.Namespace) -> int:
 def entered(out: Any, number: int, work: Future[bytes], bar: Bar) -> bool:
     """Whether a record was made, and then written."""
     error = work.exception()
-    if isinstance(error, ImageError):
+    if isinstance(error, (ImageError, FileError)):
         bar.say(f"{error}; left out")
     else:
         out.write_idx(number, work.result())
@@ -216,16 +213,14 @@ def record(row: Row, given: argparse.Namespace) -> bytes:
     """The record of an image.
 
     Raises:
-        ImageError: the file cannot be read; it is no image.
+        FileError: the file cannot be read.
+        ImageError: it is no image.
     """
     path = given.root / row.path
     several = given.pack_label and len(row.labels) > 1  # else the first one, as in MXNet
     label: Any = np.array(row.labels, np.float32) if several else row.labels[0]
     header = recordio.IRHeader(0, label, row.number, 0)
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise ImageError(f"cannot read {str(path)!r}: {error.strerror}") from error
+    data = read_bytes("im2rec", path)
     if given.pass_through:
         return recordio.pack(header, data)
     cv2 = opencv("im2rec")

@@ -10,15 +10,16 @@ import argparse
 import json
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from gnomon import ndarray as nd
 from gnomon import symbol as sym
 from gnomon.absent import PAGE
-from gnomon.base import FormatError, GnomonError, ParamError, complaint
+from gnomon.base import FormatError, ParamError, complaint
 from gnomon.context import cpu
+from gnomon.files import read_bytes, replacing
 from gnomon.graph.legacy import BEFORE_VERSIONS, version
 from gnomon.ops import registry
 from gnomon.visualization import plot_network, print_summary
@@ -36,6 +37,9 @@ OTHERWISE = {
 }
 
 
+LEARNED = "weight", "bias", "gamma", "beta", "parameters"  # inputs of layers
+
+
 def options(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     add = parser.add_argument
@@ -46,7 +50,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 
 def main(given: argparse.Namespace) -> int:
-    """Print all of it; gives the exit code, 1 where an operator is missing.
+    """Print all of it; gives the exit code, 1 where an operator or a parameter is missing.
 
     Raises:
         GnomonError: a file cannot be read or is none; shapes that do not fit the network.
@@ -59,15 +63,14 @@ def main(given: argparse.Namespace) -> int:
             print(sizes(arrays))
         return 1
     net = sym.load(str(given.symbol))
-    if arrays is not None:
-        parameters(net, arrays)
     shapes = dict(map(shape_of, given.shapes))
+    lacking = [] if arrays is None else parameters(net, arrays, shapes)
     layers(net, arrays, shapes)
     if shapes:
         memory(net, shapes)
     if given.draw:
         print(f"drawn: {draw(net, given.draw, shapes)}")
-    return 0
+    return int(bool(lacking))
 
 
 # --- files ----------------------------------------------------------------------------------
@@ -76,9 +79,7 @@ def main(given: argparse.Namespace) -> int:
 def read(path: Path) -> dict[str, Any]:
     """The JSON of a network; its nodes need not be known here."""
     try:
-        found: Any = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise GnomonError(f"inspect: cannot read {str(path)!r}: {error.strerror}") from error
+        found: Any = json.loads(read_bytes("inspect", path))
     except ValueError as error:
         raise FormatError(f"inspect: {path}: expected the JSON of a network: {error}") from None
     nodes = found.get("nodes") if isinstance(found, dict) else None
@@ -89,9 +90,7 @@ def read(path: Path) -> dict[str, Any]:
 
 def stored(path: Path) -> dict[str, Any]:
     """The arrays of a file of parameters by their names, without `arg:` and `aux:`."""
-    if not path.is_file():
-        raise GnomonError(f"inspect: there is no file {str(path)!r}")
-    arrays = nd.load(str(path))
+    arrays = nd.load(path)
     if not isinstance(arrays, dict):
         raise FormatError(f"inspect: {path}: expected arrays with names, got a list of them")
     return {name.split(":", 1)[-1]: array for name, array in arrays.items()}
@@ -151,15 +150,35 @@ def amount(nbytes: int) -> str:
     return f"{nbytes / 2**20:.1f} MB" if nbytes >= 2**20 else f"{nbytes / 2**10:.1f} KB"
 
 
-def parameters(net: Any, arrays: dict[str, Any]) -> None:
-    """Print what the file of parameters holds, lacks, and has besides."""
+def parameters(net: Any, arrays: dict[str, Any], shapes: Mapping[str, Any]) -> list[str]:
+    """Print what the file of parameters holds, lacks, and has besides; gives what it lacks."""
     print(sizes(arrays))
     known = {*net.list_arguments(), *net.list_auxiliary_states()}
     besides = sorted(arrays.keys() - known)
     absent = [name for name in net.list_inputs() if name not in arrays]
-    print(f"inputs, not in the file: {' '.join(absent) or 'none'}")
+    wanted = learned(net) - shapes.keys()
+    lacking = [name for name in absent if name in wanted]
+    inputs = [name for name in absent if name not in wanted]
+    print(f"inputs, not in the file: {' '.join(inputs) or 'none'}")
+    if lacking:
+        print(f"MISSING, parameters that are not in the file: {' '.join(lacking)}")
     if besides:
         print(f"in the file, not in the network: {' '.join(besides)}")
+    return lacking
+
+
+def learned(net: Any) -> set[str]:
+    """Names of the variables that layers learn, and of the states.
+
+    >>> sorted(learned(sym.FullyConnected(sym.var("data"), num_hidden=1, name="fc")))
+    ['fc_bias', 'fc_weight']
+    """
+    found = set(net.list_auxiliary_states())
+    for node in net._graph.topo:
+        roles = node.op.inputs() if node.op is not None else ()
+        pairs = zip(roles, node.inputs, strict=False)
+        found |= {e.node.name for role, e in pairs if role in LEARNED and e.node.op is None}
+    return found
 
 
 def layers(net: Any, arrays: dict[str, Any] | None, shapes: dict[str, tuple[int, ...]]) -> None:
@@ -215,7 +234,8 @@ def draw(net: Any, path: Path, shapes: dict[str, tuple[int, ...]]) -> str:
     form = path.suffix.lstrip(".")
     drawing = plot_network(net, title=path.stem, save_format=form or "gv", shape=shapes or None)
     if form in ("", "gv", "dot"):
-        path.write_text(drawing.source, encoding="utf-8")
+        with replacing("inspect", path) as stream:
+            stream.write(drawing.source.encode())
         return str(path)
     made = Path(drawing.render(filename=f"{path.stem}.gv", directory=str(path.parent)))
     made.replace(path)

@@ -12,10 +12,10 @@ import math
 from collections.abc import Sequence
 from numbers import Real
 
-from gnomon.base import ParamError, check_kind, complaint
+from gnomon.base import KeywordHints, ParamError, check_kind, complaint
 
 
-class LRScheduler:
+class LRScheduler(KeywordHints):
     """Base of schedulers: a warm-up from `warmup_begin_lr`, then what the subclass says.
 
     `warmup_mode` is `linear` (a straight line up to `base_lr`) or `constant`.

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gnomon import ndarray as nd
-from gnomon.base import DTypeError, ParamError, complaint
+from gnomon.base import DTypeError, KeywordHints, ParamError, complaint
 from gnomon.ndarray import NDArray  # noqa: F401  MXNet's has it
 
 Record = tuple[int, str, str]
@@ -24,7 +24,7 @@ def root_mean_square(array: Any) -> Any:
     return nd.norm(array) / math.sqrt(array.size)
 
 
-class Monitor:
+class Monitor(KeywordHints):
     """Watches executors at every `interval`-th batch.
 
     Args:

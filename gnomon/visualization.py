@@ -14,6 +14,7 @@ from typing import Any
 
 from gnomon import symbol as sym
 from gnomon.base import DTypeError, GnomonError, ParamError, complaint
+from gnomon.files import access, replacing
 
 try:
     import graphviz
@@ -187,8 +188,10 @@ class Digraph:
     def save(self, filename: str | None = None, directory: str | None = None) -> str:
         """Write the text to `filename` (the name and `.gv`); the path."""
         path = Path(directory or "") / (filename or f"{self.name}.gv")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(self.source, encoding="utf-8")
+        with access("Digraph.save", path, "write"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing("Digraph.save", path) as stream:
+            stream.write(self.source.encode())
         return str(path)
 
     def render(self, filename: str | None = None, directory: str | None = None) -> str:

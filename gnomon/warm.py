@@ -41,7 +41,7 @@ def warm(model: Path, shapes: Shapes, train: bool) -> int:
 
     Raises:
         GnomonError: nothing is kept on disk, or the shapes do not fit the network.
-        OSError: the file cannot be read.
+        FileError: the file cannot be read.
     """
     if not config.get("disk_cache") or not config.get("disk_cache_limit"):
         raise GnomonError("cache warm: the settings disk_cache and disk_cache_limit forbid it")

@@ -376,3 +376,20 @@ def llvm_breaches(source: Source) -> Iterator[Breach]:
         if isinstance(text, str) and LLVM.search(text):
             yield source.breach(node.lineno, "llvm", "text of LLVM: write a native function")
             return
+
+
+OPENERS = {"open", "read_bytes", "read_text", "write_bytes", "write_text"}
+
+
+def opening_breaches(source: Source) -> Iterator[Breach]:
+    """A file opened in another way than by `gnomon.files`, whose errors are MXNet's too."""
+    for node in ast.walk(source.tree):
+        if not isinstance(node, ast.Call):
+            continue
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        given = node.args or node.keywords
+        by_name = isinstance(node.func, ast.Name) and node.func.id == "open"
+        if by_name or (name in OPENERS and (given or name != "open")):
+            message = f"{name or 'open'}(...): open files by gnomon.files"
+            yield source.breach(node.lineno, "open", message)
+            return

@@ -67,6 +67,28 @@ WRONG: list[Callable[[], object]] = [
     lambda: mx.rnn.ZoneoutCell(3),
     lambda: mx.rnn.BidirectionalCell((), 3),
     lambda: mx.image.CreateAugmenter({}),
+    lambda: mx.image.RandomCropAug(3),
+    lambda: mx.image.ResizeAug("x"),
+    lambda: mx.image.HorizontalFlipAug("x"),
+    lambda: mx.image.CastAug()(3),
+    lambda: mx.image.ColorNormalizeAug((1,), None)("x"),
+    lambda: mx.image.CenterCropAug((2, 2))("x"),
+    lambda: mx.image.BrightnessJitterAug(0.5)(np.ones((2, 2, 3))),
+    lambda: mx.image.SequentialAug([3]),
+    lambda: mx.image.random_crop(mx.nd.ones((4, 4, 3)), 2),
+    lambda: mx.metric.Accuracy().measure("x", None),
+    lambda: mx.metric.F1().update([["x"]], [mx.nd.ones((1, 2))]),
+    lambda: mx.metric.Loss().update(None, [object()]),
+    lambda: mx.optimizer.Adam().create_state(0, 3),
+    lambda: mx.optimizer.SGD(momentum=1).create_state_multi_precision(0, None),
+    lambda: mx.optimizer.SGD().formula(3, None, (), 1),
+    lambda: mx.executor_manager.DataParallelExecutorManager(3, mx.cpu(), None),
+    lambda: mx.executor_manager.DataParallelExecutorManager(mx.sym.Variable("x"), 3, None),
+    lambda: mx.executor_manager.DataParallelExecutorManager(mx.sym.Variable("x"), mx.cpu(), 3),
+    lambda: mx.executor_manager.DataParallelExecutorGroup(3, (), (), (), (), None),
+    lambda: mx.executor_manager.DataParallelExecutorGroup(
+        mx.sym.Variable("x"), (), (), [mx.cpu()], 3, None
+    ),
     lambda: mx.callback.save_checkpoint("x", 1, (), {}, {}),
 ]
 
@@ -75,6 +97,29 @@ WRONG: list[Callable[[], object]] = [
 def test_an_error_names_the_argument_that_is_of_no_use(call):
     with pytest.raises((TypeError, ValueError), match=r"argument '.*expected .*got"):
         call()
+
+
+UNKNOWN = {
+    "batchsize": lambda: mx.gluon.data.DataLoader([1], batchsize=1),
+    "optimiser": lambda: mx.gluon.Trainer({}, optimiser="sgd"),
+    "label_name": lambda: mx.mod.Module(mx.sym.Variable("data"), label_name=None),
+    "default_bucket": lambda: mx.mod.BucketingModule(len, default_bucket=1),
+    "datas": lambda: mx.io.NDArrayIter(datas=1),
+    "lr": lambda: mx.optimizer.SGD(lr=0.1),
+    "axes": lambda: mx.metric.Accuracy(axes=1),
+    "magntude": lambda: mx.init.Xavier(magntude=3),
+    "stepp": lambda: mx.lr_scheduler.FactorScheduler(stepp=3),
+    "unit": lambda: mx.gluon.nn.Dense(unit=3),
+    "shap": lambda: mx.gluon.Parameter("w", shap=3),
+    "intervall": lambda: mx.mon.Monitor(intervall=3),
+    "sizes": lambda: mx.image.ResizeAug(sizes=3),
+}
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_a_keyword_that_is_unknown_is_told_with_the_nearest(name):
+    with pytest.raises(TypeError, match=rf"argument '{name}': expected one of .*did you mean "):
+        UNKNOWN[name]()
 
 
 def test_an_iterator_over_arrays_has_no_batch_before_the_first():

@@ -56,9 +56,11 @@ def test_operators_that_are_missing(capsys, tmp_path):
 def test_parameters_that_do_not_belong(capsys, tmp_path):
     file = str(tmp_path / "x.params")
     mx.nd.save(file, {"arg:conv1_weight": mx.nd.ones((8, 1, 3, 3)), "arg:other": mx.nd.ones(3)})
-    _, out, _ = inspect(capsys, MODEL, file)
+    code, out, _ = inspect(capsys, MODEL, file)
+    assert code == 1
     assert "in the file, not in the network: other" in out
-    assert "not in the file: data conv1_bias conv2_weight" in out
+    assert "inputs, not in the file: data softmax_label\n" in out
+    assert "MISSING, parameters that are not in the file: conv1_bias conv2_weight" in out
 
 
 @pytest.mark.parametrize(
@@ -66,7 +68,7 @@ def test_parameters_that_do_not_belong(capsys, tmp_path):
     [
         (["nowhere.json"], "cannot read"),
         ([PARAMS], "JSON of a network"),
-        ([MODEL, "nowhere.params"], "no file"),
+        ([MODEL, "nowhere.params"], "cannot read 'nowhere.params'"),
         ([MODEL, "--shapes", "data"], "data:1x3x224x224"),
         ([MODEL, "--shapes", "data:0x3"], "data:1x3x224x224"),
         ([MODEL, "--shapes", "dat:5x1x8x8"], "did you mean 'data'"),

@@ -8,7 +8,6 @@ between. The arrays are fixed at binding; what changes is their contents.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -375,11 +374,8 @@ class Executor:
         text = html_report.html_report(
             str(self._symbol.name or "network"), run.layout, rows, profile.limits()
         )
-        try:
-            with replacing(os.fspath(path)) as stream:
-                stream.write(text.encode())
-        except OSError as error:
-            raise GnomonError(f"Executor.report: cannot write {path!r}: {error}") from error
+        with replacing("Executor.report", path) as stream:
+            stream.write(text.encode())
 
     def debug_str(self) -> str:
         """The operators in order, and the memory they work in."""

@@ -11,16 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import compress
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from gnomon import kvstore as kv
 from gnomon import ndarray as nd
 from gnomon import optimizer as opt
-from gnomon.base import GnomonError, ParamError, complaint
+from gnomon.base import GnomonError, KeywordHints, ParamError, complaint
 from gnomon.context import cpu
 from gnomon.executor.later import Updates
-from gnomon.files import replacing
+from gnomon.files import read_bytes, replacing
 from gnomon.gluon.parameter import Parameter, ParameterDict  # noqa: F401
 from gnomon.kvstore import KVStore, KVStoreBase  # noqa: F401
 from gnomon.ndarray.core.tape import Leaf, changes, passes
@@ -45,7 +44,7 @@ class Replica(NamedTuple):
         return bundle is not None and bundle.stored > number and bundle.members >= self.members
 
 
-class Trainer:
+class Trainer(KeywordHints):
     """Applies an optimizer to parameters.
 
     >>> import gnomon as mx
@@ -404,7 +403,7 @@ class Trainer:
         if self._store_has_states():
             self._kvstore.save_optimizer_states(fname, dump_optimizer=True)
             return
-        with replacing(fname) as stream:
+        with replacing("Trainer.save_states", fname) as stream:
             stream.write(self._updaters[0].get_states(dump_optimizer=True))
 
     def load_states(self, fname: str) -> None:
@@ -418,7 +417,7 @@ class Trainer:
         if self._store_has_states():
             self._kvstore.load_optimizer_states(fname)
         else:
-            states = Path(fname).read_bytes()
+            states = read_bytes("Trainer.load_states", fname)
             for updater, replica in zip(self._updaters, self._layout, strict=True):
                 weights = dict(zip(replica.indices, replica.weights, strict=True))
                 updater.set_states(states, weights)

@@ -18,7 +18,7 @@ import numpy as np
 from gnomon import ndarray as nd
 from gnomon.base import GnomonError, ParamError, ShapeError, check_kind, complaint
 from gnomon.context import Context
-from gnomon.files import replacing
+from gnomon.files import opened, replacing
 from gnomon.gluon.block.hooks import HookHandle
 from gnomon.gluon.parameter.shapes import shape_is_known
 
@@ -131,7 +131,7 @@ def _get_repo_file_url(namespace: str, filename: str) -> str:
 def check_sha1(filename: str | os.PathLike[str], sha1_hash: str) -> bool:
     """Whether the file has this SHA-1 hash."""
     found = hashlib.sha1()
-    with Path(filename).open("rb") as stream:
+    with opened("check_sha1", filename, "rb") as stream:
         while part := stream.read(1 << 20):
             found.update(part)
     return found.hexdigest() == sha1_hash
@@ -198,5 +198,5 @@ def _fetch(url: str, target: Path, sha1_hash: str | None, verify: bool) -> None:
     found = hashlib.sha1(content).hexdigest()
     if sha1_hash and found != sha1_hash:
         raise ValueError(f"its SHA-1 hash is {found}, expected {sha1_hash}")
-    with replacing(target) as stream:
+    with replacing("download", target) as stream:
         stream.write(content)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from gnomon import ndarray as nd
-from gnomon.base import ParamError, complaint
+from gnomon.base import KeywordHints, ParamError, check_kind, complaint
 from gnomon.image import functions as fn
 from gnomon.image.default_augmenter import EIGENVALUES, EIGENVECTORS
 
@@ -20,7 +21,7 @@ FROM_YIQ = np.array([[1.0, 0.956, 0.621], [1.0, -0.272, -0.647], [1.0, -1.107, 1
 MEAN, STD = np.array([123.68, 116.28, 103.53]), np.array([58.395, 57.12, 57.375])
 
 
-class Augmenter:
+class Augmenter(KeywordHints):
     """Base: a subclass hands its settings to this constructor by name, and defines `__call__`."""
 
     def __init__(self, **kwargs: Any) -> None:
@@ -50,6 +51,10 @@ class SequentialAug(Augmenter):
 
     def __init__(self, ts: Sequence[Augmenter]) -> None:
         super().__init__()
+        check_kind(type(self).__name__, "ts", ts, (list, tuple), "a list of augmenters")
+        for each in ts:
+            if not callable(each):
+                raise TypeError(complaint(type(self).__name__, "ts", "augmenters", f"{each!r:.60}"))
         self.ts = list(ts)
 
     def dumps(self) -> Any:
@@ -74,6 +79,7 @@ class ResizeAug(Augmenter):
 
     def __init__(self, size: int, interp: int = 2) -> None:
         super().__init__(size=size, interp=interp)
+        fn.check_sizes("ResizeAug", "size", size, 1)
         self.size, self.interp = size, interp
 
     def __call__(self, src: Any) -> Any:
@@ -85,6 +91,7 @@ class ForceResizeAug(Augmenter):
 
     def __init__(self, size: tuple[int, int], interp: int = 2) -> None:
         super().__init__(size=size, interp=interp)
+        fn.check_sizes(type(self).__name__, "size", size, 2)
         self.size, self.interp = size, interp
 
     def __call__(self, src: Any) -> Any:
@@ -114,6 +121,7 @@ class RandomSizedCropAug(Augmenter):
     ) -> None:  # fmt: skip
         area = kwargs.pop("min_area", area)
         super().__init__(size=size, area=area, ratio=ratio, interp=interp)
+        fn.check_sizes("RandomSizedCropAug", "size", size, 2)
         self.size, self.area, self.ratio, self.interp = size, area, ratio, interp
 
     def __call__(self, src: Any) -> Any:
@@ -125,10 +133,10 @@ class HorizontalFlipAug(Augmenter):
 
     def __init__(self, p: float) -> None:
         super().__init__(p=p)
-        self.p = p
+        self.p = _number(self, "p", p)
 
     def __call__(self, src: Any) -> Any:
-        return nd.flip(src, axis=1) if random.random() < self.p else src
+        return nd.flip(_array(self, src), axis=1) if random.random() < self.p else src
 
 
 class CastAug(Augmenter):
@@ -139,12 +147,24 @@ class CastAug(Augmenter):
         self.typ = typ
 
     def __call__(self, src: Any) -> Any:
-        return src.astype(self.typ)
+        return _array(self, src).astype(self.typ)
+
+
+def _number(augmenter: Augmenter, argument: str, value: Any) -> Any:
+    """A setting; TypeError where it is no number."""
+    check_kind(type(augmenter).__name__, argument, value, Real, "a number")
+    return value
+
+
+def _array(augmenter: Augmenter, src: Any) -> Any:
+    """An image; TypeError where it is no NDArray."""
+    check_kind(type(augmenter).__name__, "src", src, nd.NDArray, "an image, an NDArray")
+    return src
 
 
 def _floats(augmenter: Augmenter, src: Any) -> Any:
     """`src`; ParamError where its colours have no fractions, which would be lost."""
-    if not np.issubdtype(src.dtype, np.floating):
+    if not np.issubdtype(_array(augmenter, src).dtype, np.floating):
         expected = "an image of floats (CastAug gives one)"
         name = type(augmenter).__name__
         raise ParamError(complaint(name, "src", expected, np.dtype(src.dtype).name))
@@ -161,7 +181,7 @@ class BrightnessJitterAug(Augmenter):
 
     def __init__(self, brightness: float) -> None:
         super().__init__(brightness=brightness)
-        self.brightness = brightness
+        self.brightness = _number(self, "brightness", brightness)
 
     def __call__(self, src: Any) -> Any:
         return _floats(self, src) * _share(self.brightness)
@@ -172,7 +192,7 @@ class ContrastJitterAug(Augmenter):
 
     def __init__(self, contrast: float) -> None:
         super().__init__(contrast=contrast)
-        self.contrast = contrast
+        self.contrast = _number(self, "contrast", contrast)
 
     def __call__(self, src: Any) -> Any:
         share = _share(self.contrast)
@@ -185,7 +205,7 @@ class SaturationJitterAug(Augmenter):
 
     def __init__(self, saturation: float) -> None:
         super().__init__(saturation=saturation)
-        self.saturation = saturation
+        self.saturation = _number(self, "saturation", saturation)
 
     def __call__(self, src: Any) -> Any:
         share = _share(self.saturation)
@@ -198,7 +218,7 @@ class HueJitterAug(Augmenter):
 
     def __init__(self, hue: float) -> None:
         super().__init__(hue=hue)
-        self.hue = hue
+        self.hue = _number(self, "hue", hue)
 
     def __call__(self, src: Any) -> Any:
         angle = random.uniform(-self.hue, self.hue) * np.pi
@@ -225,7 +245,8 @@ class LightingAug(Augmenter):
 
     def __init__(self, alphastd: float, eigval: Any, eigvec: Any) -> None:
         super().__init__(alphastd=alphastd, eigval=eigval, eigvec=eigvec)
-        self.alphastd, self.eigval, self.eigvec = alphastd, np.array(eigval), np.array(eigvec)
+        self.alphastd = _number(self, "alphastd", alphastd)
+        self.eigval, self.eigvec = np.array(eigval), np.array(eigvec)
 
     def __call__(self, src: Any) -> Any:
         alpha = np.random.normal(0, self.alphastd, size=(3,))
@@ -240,7 +261,7 @@ class ColorNormalizeAug(Augmenter):
         self.mean, self.std = (None if x is None else nd.array(x) for x in (mean, std))
 
     def __call__(self, src: Any) -> Any:
-        return fn.color_normalize(src, self.mean, self.std)
+        return fn.color_normalize(_array(self, src), self.mean, self.std)
 
 
 class RandomGrayAug(Augmenter):
@@ -250,7 +271,7 @@ class RandomGrayAug(Augmenter):
 
     def __init__(self, p: float) -> None:
         super().__init__(p=p)
-        self.p = p
+        self.p = _number(self, "p", p)
 
     def __call__(self, src: Any) -> Any:
         if random.random() >= self.p:

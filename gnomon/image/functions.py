@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import random
-from pathlib import Path
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from gnomon import ndarray as nd
-from gnomon.base import GnomonError, ParamError, ShapeError, complaint
+from gnomon.base import ParamError, ShapeError, complaint
+from gnomon.files import read_bytes
 from gnomon.image.codec import decode
 from gnomon.recordio.header import opencv
 
@@ -36,11 +37,7 @@ def imread(filename: str, flag: int = 1, to_rgb: bool | int = 1, out: Any = None
     Raises:
         GnomonError: the file cannot be read.
     """
-    try:
-        data = Path(filename).read_bytes()
-    except OSError as error:
-        raise GnomonError(f"imread: cannot read {filename!r}: {error.strerror}") from error
-    return imdecode(data, flag, to_rgb, out)
+    return imdecode(read_bytes("imread", filename), flag, to_rgb, out)
 
 
 def _result(image: Any, out: Any = None) -> Any:
@@ -52,12 +49,28 @@ def _result(image: Any, out: Any = None) -> Any:
 
 
 def values(where: str, src: Any) -> Any:
-    """An image as NumPy's array; ShapeError where it has not three axes."""
+    """An image as NumPy's array.
+
+    Raises:
+        TypeError: it holds no numbers.
+        ShapeError: it has not three axes.
+    """
     image = src.asnumpy() if isinstance(src, nd.NDArray) else np.asarray(src)
+    if image.dtype.kind not in "biuf":
+        raise TypeError(complaint(where, "src", "an image, an NDArray", f"{src!r:.60}"))
     if image.ndim != 3:
         expected = "(height, width, channels)"
         raise ShapeError(complaint(where, "src", expected, f"shape {image.shape}"))
     return image
+
+
+def check_sizes(where: str, argument: str, given: Any, count: int) -> None:
+    """Raises ParamError unless `given` is a size from 1, or two, (width, height)."""
+    sizes = given if count > 1 and isinstance(given, (tuple, list)) else (given,)
+    whole = all(isinstance(size, Integral) and size > 0 for size in sizes)
+    if len(sizes) != count or not whole:
+        expected = "a whole number from 1" if count == 1 else "(width, height), each from 1"
+        raise ParamError(complaint(where, argument, expected, f"{given!r:.60}"))
 
 
 def method(interp: int, old: Sizes, new: Sizes) -> int:
@@ -97,8 +110,7 @@ def imresize(src: Any, w: int, h: int, interp: int = 1, out: Any = None) -> Any:
         ParamError: a size below 1, an interpolation that is unknown.
         ShapeError: `src` is no image.
     """
-    if w < 1 or h < 1:
-        raise ParamError(complaint("imresize", "w, h", "sizes from 1", (w, h)))
+    check_sizes("imresize", "w, h", (w, h), 2)
     return _result(_resized("imresize", values("imresize", src), w, h, interp), out)
 
 
@@ -142,6 +154,7 @@ def scale_down(src_size: Sizes, size: Sizes) -> Sizes:
 
 def resize_short(src: Any, size: int, interp: int = 2) -> Any:
     """The image with a shorter edge of `size`."""
+    check_sizes("resize_short", "size", size, 1)
     h, w = values("resize_short", src).shape[:2]
     new = (size, size * h // w) if h > w else (size * w // h, size)
     return imresize(src, *new, interp=interp)
@@ -157,6 +170,7 @@ def fixed_crop(
         raise ParamError(complaint("fixed_crop", "x0, y0, w, h", expected, (x0, y0, w, h)))
     part = image[y0 : y0 + h, x0 : x0 + w]
     if size is not None and (w, h) != tuple(size):
+        check_sizes("fixed_crop", "size", size, 2)
         part = _resized("fixed_crop", np.ascontiguousarray(part), *size, interp)
     return _result(part)
 
@@ -166,6 +180,7 @@ Place = tuple[int, int, int, int]
 
 def random_crop(src: Any, size: Sizes, interp: int = 2) -> tuple[Any, Place]:
     """A part at random, in `size` (width, height), and its place (x0, y0, w, h)."""
+    check_sizes("random_crop", "size", size, 2)
     h, w = values("random_crop", src).shape[:2]
     new_w, new_h = scale_down((w, h), size)
     x0, y0 = random.randint(0, w - new_w), random.randint(0, h - new_h)
@@ -174,6 +189,7 @@ def random_crop(src: Any, size: Sizes, interp: int = 2) -> tuple[Any, Place]:
 
 def center_crop(src: Any, size: Sizes, interp: int = 2) -> tuple[Any, Place]:
     """The middle of an image, in `size` (width, height), and its place (x0, y0, w, h)."""
+    check_sizes("center_crop", "size", size, 2)
     h, w = values("center_crop", src).shape[:2]
     new_w, new_h = scale_down((w, h), size)
     x0, y0 = (w - new_w) // 2, (h - new_h) // 2

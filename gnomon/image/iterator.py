@@ -74,7 +74,7 @@ class ImageIter(DataIter):
         self.path_root, self.shuffle, self.dtype = path_root, shuffle, dtype
         self.last_batch_handle = last_batch_handle
         self.auglist = self._usual(**kwargs) if aug_list is None else list(aug_list)
-        self.imgrec = Records(path_imgrec) if path_imgrec else None
+        self.imgrec = Records(type(self).__name__, path_imgrec) if path_imgrec else None
         self.imglist = self._listed(path_imglist, imglist)
         if self.imgrec is None and self.imglist is None:
             expected = "one of path_imgrec, path_imglist and imglist"

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.base import DTypeError, ParamError, complaint
+from gnomon.base import DTypeError, KeywordHints, ParamError, complaint
 from gnomon.registry import Registry, class_name, get_alias_func
 
 INITIALIZERS: Registry[type[Initializer]] = Registry("initializer", ignore_case=True)
@@ -63,7 +63,7 @@ _BY_SUFFIX_OF_PLAIN_NAMES = {
 }
 
 
-class Initializer:
+class Initializer(KeywordHints):
     """Base of initializers: called with a parameter's name and its array, it fills the array.
 
     A subclass says how by `_init_weight(name, array)`. Its arguments go to this constructor by

@@ -120,7 +120,7 @@ class RecordImages(Part, SourceIter):
         if len(self.data_shape) != 3 or self.data_shape[0] not in (1, 3, 4):
             expected = "(channels, height, width) with 1, 3 or 4 channels"
             raise ParamError(complaint(where, "data_shape", expected, self.data_shape))
-        self._records = Records(self.path_imgrec, skip_corrupt=self.skip_corrupt)
+        self._records = Records(where, self.path_imgrec, skip_corrupt=self.skip_corrupt)
         self._part = self.part(len(self._records))
         if not self._part:
             raise FormatError(f"{where}: there are no records in {self.path_imgrec!r}")

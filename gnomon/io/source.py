@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import gzip
+import os
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from gnomon.base import FormatError, GnomonError, ParamError, complaint
+from gnomon.base import FormatError, ParamError, complaint
 from gnomon.context import cpu
-from gnomon.files import is_remote, opened
+from gnomon.files import is_remote, read_bytes
 from gnomon.io.desc import DataBatch
 from gnomon.io.iterator import HandedOn
 from gnomon.ops.param import Param, declared, param, parse_fields
@@ -34,6 +36,7 @@ class SourceIter(HandedOn):
     dtype: str | None = param(None, doc="Dtype of the data; float32 where None.")
 
     def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
         cls.fields = declared(cls)
 
     def __init__(
@@ -85,18 +88,21 @@ class Part:
         return range(count * index // parts, count * (index + 1) // parts)
 
 
-def read(where: str, path: str) -> bytes:
+def read(where: str, path: str | os.PathLike[str]) -> bytes:
     """All bytes of a file, unpacked where its name ends in .gz; `memory://x` by fsspec.
 
     Raises:
-        GnomonError: it cannot be read; fsspec is not installed.
+        FileError: it cannot be read.
+        FormatError: it is damaged.
+        GnomonError: fsspec is not installed.
     """
+    data = read_bytes(where, path)
+    if not os.fspath(path).endswith(".gz"):
+        return data
     try:
-        with opened(path, "rb") as stream:
-            content = bytes(stream.read())
-        return gzip.decompress(content) if path.endswith(".gz") else content
-    except (OSError, EOFError) as error:
-        raise GnomonError(f"{where}: cannot read {path!r}: {error}") from error
+        return gzip.decompress(data)
+    except (OSError, EOFError, zlib.error) as error:
+        raise FormatError(f"{where}: {os.fspath(path)!r} is damaged: {error}") from error
 
 
 def files(where: str, path: str) -> list[str]:

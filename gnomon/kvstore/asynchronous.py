@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import itertools
 import pickle
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +20,7 @@ from gnomon import engine
 from gnomon import ndarray as nd
 from gnomon.base import GnomonError, ParamError, complaint
 from gnomon.context import Context, cpu
-from gnomon.files import replacing
+from gnomon.files import read_bytes, replacing
 from gnomon.kvstore import server, states
 from gnomon.kvstore.base import STORES
 from gnomon.kvstore.communicator import Subject
@@ -313,13 +312,13 @@ class AsyncStore(KVStore):
         likes = self._stored
         updater = get_updater(pickle.loads(pickle.dumps(self._optimizer)))
         data = states.joined(updater, parts, self._shards, likes, dump_optimizer)
-        with replacing(fname) as stream:
+        with replacing("KVStore.save_optimizer_states", fname) as stream:
             stream.write(data)
 
     def load_optimizer_states(self, fname: str) -> None:
         """Have the servers take over the states in a file; one worker may call this alone."""
         self._need_optimizer("load")
-        data = np.frombuffer(Path(fname).read_bytes(), np.uint8)
+        data = np.frombuffer(read_bytes("KVStore.load_optimizer_states", fname), np.uint8)
         for rank in self._servers:
             self._post(rank, ("load_states", self._number), data)
 

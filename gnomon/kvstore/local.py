@@ -11,7 +11,6 @@ once. What a pull writes is ordered after the pushes before it by the arrays' va
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ import numpy as np
 from gnomon import ndarray as nd
 from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, UnknownNameError, complaint
 from gnomon.context import Context, cpu
-from gnomon.files import replacing
+from gnomon.files import read_bytes, replacing
 from gnomon.kvstore.base import STORES, KVStoreBase
 from gnomon.kvstore.compression import Compression
 from gnomon.kvstore.transfer import add_up
@@ -238,11 +237,11 @@ class KVStore(KVStoreBase):
 
     def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:
         states = self._states("save").get_states(dump_optimizer)
-        with replacing(fname) as stream:
+        with replacing("KVStore.save_optimizer_states", fname) as stream:
             stream.write(states)
 
     def load_optimizer_states(self, fname: str) -> None:
-        self._states("load").set_states(Path(fname).read_bytes())
+        self._states("load").set_states(read_bytes("KVStore.load_optimizer_states", fname))
 
     def _states(self, verb: str) -> Any:
         if not hasattr(self._updater, "get_states"):

@@ -17,7 +17,6 @@ import itertools
 import operator
 import pickle
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ import numpy as np
 from gnomon import config
 from gnomon import ndarray as nd
 from gnomon.base import ParamError, complaint
-from gnomon.files import replacing
+from gnomon.files import read_bytes, replacing
 from gnomon.kvstore import server, states
 from gnomon.kvstore.base import STORES
 from gnomon.kvstore.bucket import Bucket, pieces_of, push_collective
@@ -330,7 +329,7 @@ class SyncStore(KVStore):
         parts = self._from_all(self._subject("save_optimizer_states"), states.dumped(updater))
         if self.rank == 0:
             data = states.joined(updater, parts, self._shards, self._stored, dump_optimizer)
-            with replacing(fname) as stream:
+            with replacing("KVStore.save_optimizer_states", fname) as stream:
                 stream.write(data)
         self.barrier()
 
@@ -338,7 +337,7 @@ class SyncStore(KVStore):
         """Read the states from a file of rank 0's; every rank has to call this."""
         self._flush()
         updater = self._states("load")
-        mine = Path(fname).read_bytes() if self.rank == 0 else b""
+        mine = read_bytes("KVStore.load_optimizer_states", fname) if self.rank == 0 else b""
         updater.set_states(self._from_root(self._subject("load_optimizer_states"), mine))
         splits = type(updater.optimizer) in ELEMENTWISE
         if not isinstance(updater.optimizer, INDIVISIBLE):

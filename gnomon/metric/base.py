@@ -8,19 +8,20 @@ changes the four itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from gnomon.base import ParamError, ShapeError, check_kind, complaint
+from gnomon.base import KeywordHints, ParamError, ShapeError, check_kind, complaint
 from gnomon.registry import Registry, class_name, get_alias_func
 
 Value = tuple[Any, Any]
 METRICS: Registry[type[EvalMetric]] = Registry("metric", ignore_case=True)
 
 
-class EvalMetric:
+class EvalMetric(KeywordHints):
     """A number that says how good predictions are, averaged over all updates since `reset`.
 
     `output_names` and `label_names` choose, for `update_dict`, which outputs and labels count.
@@ -57,15 +58,26 @@ class EvalMetric:
 
     def update(self, labels: Any, preds: Any) -> None:
         """Count one batch: lists of label arrays and of prediction arrays, pair by pair."""
-        labels, preds = check_label_shapes(labels, preds, wrap=True)
+        for label, pred in self._pairs(labels, preds):
+            self._add(*self.measure(label, pred))
+
+    def _pairs(self, labels: Any, preds: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Each label array of a batch with its prediction array."""
+        where = type(self).__name__
+        labels, preds = check_label_shapes(labels, preds, wrap=True, where=where)
         for label, pred in zip(labels, preds, strict=True):
-            self._add(*self.measure(as_numpy(label), as_numpy(pred)))
+            yield numbers(where, "labels", label), numbers(where, "preds", pred)
 
     def measure(self, label: np.ndarray, pred: np.ndarray) -> tuple[float, int]:
         """Sum and count of one label array and one prediction array."""
         raise NotImplementedError(
             f"{type(self).__name__} must define measure(label, pred) or update(labels, preds)"
         )
+
+    def __init_subclass__(cls, **words: Any) -> None:
+        super().__init_subclass__(**words)
+        if "measure" in vars(cls):
+            cls.measure = _of_numbers(cls.measure)  # type: ignore[method-assign]
 
     def update_dict(self, label: Mapping[str, Any], pred: Mapping[str, Any]) -> None:
         """Count one batch given as mappings name -> array."""
@@ -133,13 +145,34 @@ def _paired(value: Value) -> list[tuple[str, float]]:
     return list(zip(names, values, strict=True))
 
 
-def as_numpy(array: Any) -> np.ndarray:
-    """A NumPy array with the values of an NDArray (which is waited for) or of an array-like."""
-    return array.asnumpy() if hasattr(array, "asnumpy") else np.asarray(array)
+def numbers(where: str, argument: str, array: Any) -> np.ndarray:
+    """A NumPy array with the values of an NDArray (which is waited for) or of an array-like.
+
+    Raises:
+        TypeError: these are no numbers.
+    """
+    try:
+        found = array.asnumpy() if hasattr(array, "asnumpy") else np.asarray(array)
+    except ValueError:  # lists of different lengths
+        found = np.empty(0, object)
+    if found.dtype.kind in "OSUMm":
+        raise TypeError(complaint(where, argument, "an array of numbers", f"{array!r:.60}"))
+    return found
+
+
+def _of_numbers(measure: Callable[..., tuple[float, int]]) -> Callable[..., tuple[float, int]]:
+    """A class's `measure` with what it is called with as NumPy arrays."""
+
+    @functools.wraps(measure)
+    def checked(self: EvalMetric, label: Any, pred: Any) -> tuple[float, int]:
+        where = f"{type(self).__name__}.measure"
+        return measure(self, numbers(where, "label", label), numbers(where, "pred", pred))
+
+    return checked
 
 
 def check_label_shapes(
-    labels: Any, preds: Any, wrap: bool = False, shape: bool = False
+    labels: Any, preds: Any, wrap: bool = False, shape: bool = False, where: str = "metric"
 ) -> tuple[Any, Any]:
     """`labels` and `preds`, when they are equally many (or, with `shape`, of equal shape).
 
@@ -150,9 +183,12 @@ def check_label_shapes(
         preds = preds if isinstance(preds, (list, tuple)) else [preds]
     want = labels.shape if shape else len(labels)
     got = preds.shape if shape else len(preds)
+    if not shape and not want and got:
+        expected = f"{got}, one for each prediction"
+        raise ShapeError(complaint(where, "labels", expected, "none: the data has no labels"))
     if want != got:
         kind = "shape" if shape else "number of arrays"
-        raise ShapeError(complaint("metric", "preds", f"{kind} {want} as the labels have", got))
+        raise ShapeError(complaint(where, "preds", f"{kind} {want} as the labels have", got))
     return labels, preds
 
 

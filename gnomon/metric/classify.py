@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gnomon.base import ParamError, ShapeError, check_kind, complaint
-from gnomon.metric.base import EvalMetric, as_numpy, check_label_shapes, register
+from gnomon.metric.base import EvalMetric, check_label_shapes, register
 
 
 def _largest(metric: EvalMetric, pred: np.ndarray, axis: int) -> np.ndarray:
@@ -48,7 +48,7 @@ class Accuracy(EvalMetric):
         if pred.shape != label.shape:
             pred = _largest(self, pred, self.axis)
         truth, guess = label.astype(np.int32).ravel(), pred.astype(np.int32).ravel()
-        check_label_shapes(truth, guess, shape=True)
+        check_label_shapes(truth, guess, shape=True, where=type(self).__name__)
         return int((truth == guess).sum()), truth.size
 
 
@@ -154,9 +154,8 @@ class _Binary(EvalMetric):
         self._counts = Counts()
 
     def update(self, labels: Any, preds: Any) -> None:
-        labels, preds = check_label_shapes(labels, preds, wrap=True)
-        for label, pred in zip(labels, preds, strict=True):
-            truth, guess = self._binary(as_numpy(label), as_numpy(pred))
+        for label, pred in self._pairs(labels, preds):
+            truth, guess = self._binary(label, pred)
             self._counts.count(truth, guess)
             self._global_counts.count(truth, guess)
         if self.average == "macro":
@@ -174,7 +173,7 @@ class _Binary(EvalMetric):
     def _binary(self, label: np.ndarray, pred: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         guess = _largest(self, pred, 1)
         truth = label.astype(np.int32).ravel()
-        check_label_shapes(truth, guess, shape=True)
+        check_label_shapes(truth, guess, shape=True, where=type(self).__name__)
         if not np.isin(truth, (0, 1)).all() or pred.shape[1] > 2:
             found = f"classes {np.unique(truth)[:8].tolist()}, predictions {pred.shape}"
             raise ParamError(
@@ -249,9 +248,8 @@ class PCC(EvalMetric):
         self._table = np.zeros((2, 2))
 
     def update(self, labels: Any, preds: Any) -> None:
-        labels, preds = check_label_shapes(labels, preds, wrap=True)
-        for label, pred in zip(labels, preds, strict=True):
-            new = self._confusion(as_numpy(label), as_numpy(pred))
+        for label, pred in self._pairs(labels, preds):
+            new = self._confusion(label, pred)
             self._table = _joined(self._table, new)
             self._global_table = _joined(self._global_table, new)
         self.num_inst += 1
@@ -264,7 +262,7 @@ class PCC(EvalMetric):
         if pred.shape != label.shape:
             pred = _largest(self, pred, 1)
         truth, guess = label.astype(np.int64).ravel(), pred.astype(np.int64).ravel()
-        check_label_shapes(truth, guess, shape=True)
+        check_label_shapes(truth, guess, shape=True, where=type(self).__name__)
         if truth.size and min(truth.min(), guess.min()) < 0:
             least = min(truth.min(), guess.min())
             raise ParamError(complaint("PCC", "labels", "classes of at least 0", least))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 
 from gnomon.base import GnomonError
-from gnomon.metric.base import EvalMetric, as_numpy, check_label_shapes, register
+from gnomon.metric.base import EvalMetric, register
 
 Feval = Callable[[numpy.ndarray, numpy.ndarray], Any]
 
@@ -44,9 +44,10 @@ class CustomMetric(EvalMetric):
 
     def update(self, labels: Any, preds: Any) -> None:
         if not self._allow_extra_outputs:
-            labels, preds = check_label_shapes(labels, preds, wrap=True)
+            super().update(labels, preds)
+            return
         for label, pred in zip(labels, preds, strict=False):
-            self._add(*self.measure(as_numpy(label), as_numpy(pred)))
+            self._add(*self.measure(label, pred))
 
     def measure(self, label: numpy.ndarray, pred: numpy.ndarray) -> tuple[float, int]:
         value = self._feval(label, pred)

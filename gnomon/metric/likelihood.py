@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gnomon.base import ShapeError, complaint
-from gnomon.metric.base import EvalMetric, as_numpy, register
+from gnomon.metric.base import EvalMetric, numbers, register
 
 
 def chosen_probabilities(where: str, label: np.ndarray, pred: np.ndarray) -> np.ndarray:
@@ -115,7 +115,7 @@ class Loss(EvalMetric):
 
     def update(self, _: Any, preds: Any) -> None:
         for pred in preds if isinstance(preds, (list, tuple)) else [preds]:
-            values = as_numpy(pred)
+            values = numbers(type(self).__name__, "preds", pred)
             self._add(float(values.sum()), values.size)
 
 

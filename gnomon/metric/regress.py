@@ -111,7 +111,7 @@ class PearsonCorrelation(EvalMetric):
         self._moments = np.zeros((2, 2))
 
     def measure(self, label: np.ndarray, pred: np.ndarray) -> tuple[float, int]:
-        check_label_shapes(label, pred, shape=True)
+        check_label_shapes(label, pred, shape=True, where=type(self).__name__)
         both = np.stack([label.ravel(), pred.ravel()]).astype(np.float64)
         if self.average == "macro":
             return float(np.corrcoef(both)[0, 1]), 1

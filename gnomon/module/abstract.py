@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from gnomon.base import GnomonError
+from gnomon.base import GnomonError, KeywordHints
 
 
 def required(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -22,7 +22,7 @@ def required(method: Callable[..., Any]) -> Callable[..., Any]:
     return missing
 
 
-class Computation:
+class Computation(KeywordHints):
     """A computation with parameters: shapes, parameters, forward, backward, update."""
 
     @property

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from gnomon import initializer as initializers
 from gnomon import optimizer as opt
 from gnomon.base import GnomonError, ParamError, check_kind, complaint
 from gnomon.context import Context, cpu
-from gnomon.files import replacing
+from gnomon.files import read_bytes, replacing
 from gnomon.initializer import InitDesc, Uniform  # noqa: F401  MXNet's has it
 from gnomon.io import DataDesc
 from gnomon.module import store as stores
@@ -125,7 +124,7 @@ class Module(BaseModule):
             self._kvstore.save_optimizer_states(fname)
         else:
             states = self._updater.get_states()
-            with replacing(fname) as stream:
+            with replacing("Module.save_optimizer_states", fname) as stream:
                 stream.write(states)
 
     def load_optimizer_states(self, fname: str) -> None:
@@ -134,7 +133,7 @@ class Module(BaseModule):
         if self._update_on_kvstore:
             self._kvstore.load_optimizer_states(fname)
         else:
-            self._updater.set_states(Path(fname).read_bytes())
+            self._updater.set_states(read_bytes("Module.load_optimizer_states", fname))
 
     # Names and shapes
 

@@ -20,7 +20,7 @@ def save(fname: Any, data: Any) -> None:
 
     Raises:
         TypeError: something else is among them.
-        OSError: the file cannot be written.
+        FileError: the file cannot be written.
     """
     named = data.items() if isinstance(data, dict) else None
     if not isinstance(data, (Array, dict, list, tuple)):
@@ -40,7 +40,7 @@ def load(fname: Any) -> Any:
 
     Raises:
         FormatError: the file is not such a file; nothing larger than it is allocated.
-        OSError: the file cannot be read.
+        FileError: the file cannot be read.
     """
     return _arrays(*serialize.read(fname))
 

@@ -17,7 +17,7 @@ import numpy as np
 from gnomon import __version__, symbol
 from gnomon import dtype as dtypes
 from gnomon import ndarray as nd
-from gnomon.base import GnomonError, ParamError, complaint
+from gnomon.base import ParamError, complaint
 from gnomon.dtype import DType
 from gnomon.files import replacing
 from gnomon.graph import infer
@@ -366,22 +366,19 @@ def _write(model: Any, path: str, large: bool) -> None:
     if not large and model.ByteSize() >= LARGE:
         expected = "True, for a model of more than 2 GB"
         raise ParamError(complaint("export_model", "large_model", expected, False))
-    try:
-        if large:
-            _weights_beside(model, f"{path}.data")
-        else:
-            onnx("checker").check_model(model)
-        with replacing(path) as stream:
-            stream.write(model.SerializeToString())
-    except OSError as error:
-        raise GnomonError(f"export_model: cannot write {path!r}: {error}") from error
+    if large:
+        _weights_beside(model, f"{path}.data")
+    else:
+        onnx("checker").check_model(model)
+    with replacing("export_model", path) as stream:
+        stream.write(model.SerializeToString())
 
 
 def _weights_beside(model: Any, path: str) -> None:
     """Move the values of the weights into a file of their own, each at a multiple of 64 bytes."""
     helper = onnx("external_data_helper")
     name, place = Path(path).name, 0
-    with replacing(path) as stream:
+    with replacing("export_model", path) as stream:
         for tensor in model.graph.initializer:
             raw = tensor.raw_data
             stream.write(bytes(-place % 64))

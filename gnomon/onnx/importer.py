@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from gnomon import ndarray as nd
 from gnomon import symbol
 from gnomon.base import FormatError, GnomonError, ParamError, complaint
 from gnomon.context import Context, cpu
+from gnomon.files import read_bytes
 from gnomon.gluon import SymbolBlock
 from gnomon.name import NameManager
 from gnomon.onnx.library import onnx
@@ -43,7 +43,7 @@ def import_model(
         GnomonError: the package onnx is missing; nodes without a translation, every one of them.
         FormatError: the file is no ONNX model, or a broken one.
         ParamError: `input_shapes` names no input, or another shape than the file.
-        OSError: the file cannot be read.
+        FileError: the file cannot be read.
 
     >>> import gnomon as mx, tempfile
     >>> net = mx.sym.Activation(mx.sym.var("data"), act_type="tanh", name="act")
@@ -65,7 +65,7 @@ def import_to_gluon(
     """The network of an ONNX file as a block, whose parameters are on `ctx`.
 
     Raises:
-        GnomonError, FormatError, ParamError, OSError: as `import_model`.
+        GnomonError, FormatError, ParamError, FileError: as `import_model`.
     """
     net, arguments, states, names = _read(model_file, input_shapes)
     block = SymbolBlock(net, [symbol.var(name) for name in names])
@@ -84,7 +84,7 @@ def get_model_metadata(model_file: str | os.PathLike[str]) -> dict[str, list[tup
     or 0.
 
     Raises:
-        GnomonError, FormatError, OSError: as `import_model`.
+        GnomonError: as `import_model`.
     """
     graph = load(model_file).graph
     weights = {t.name for t in graph.initializer}
@@ -106,9 +106,9 @@ def load(model_file: str | os.PathLike[str]) -> Any:
 
     Raises:
         FormatError: it is none.
-        OSError: it cannot be read.
+        FileError: it cannot be read.
     """
-    data = Path(model_file).read_bytes()
+    data = read_bytes("import_model", model_file)
     model = onnx().ModelProto()
     try:
         model.ParseFromString(data)

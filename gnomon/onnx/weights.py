@@ -9,6 +9,7 @@ import numpy as np
 
 from gnomon import dtype as dtypes
 from gnomon.base import FormatError
+from gnomon.files import opened
 from gnomon.onnx.library import NAMES, onnx
 
 MOST = 1 << 31  # elements of a weight
@@ -61,6 +62,6 @@ def _external(
     if length != count * dtype.itemsize or offset < 0 or offset + length > size:
         expected = f"{count * dtype.itemsize} bytes within {size}"
         raise FormatError(f"{where}: expected {expected}, got {length} from {offset}")
-    with file.open("rb") as stream:
+    with opened(where, file, "rb") as stream:
         stream.seek(offset)
         return np.frombuffer(stream.read(length), dtype).reshape(shape)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gnomon.base import FormatError, GnomonError, ParamError, complaint
 from gnomon.dtype import float32, uint8
+from gnomon.files import read_bytes
 from gnomon.lock import load_module
 from gnomon.ops.case import case
 from gnomon.ops.host import Array, HostOp
@@ -89,11 +89,7 @@ class CvRead(Decoding):
     leading = ("filename",)
 
     def compute(self) -> Array:
-        try:
-            return self.image(Path(self.filename).read_bytes())
-        except OSError as error:
-            text = f"{self.name}: cannot read {self.filename!r}: {error.strerror}"
-            raise GnomonError(text) from error
+        return self.image(read_bytes(self.name, self.filename))
 
 
 @op("_imdecode", inputs=("buf",))

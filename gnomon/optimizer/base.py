@@ -10,19 +10,19 @@ all weights at once, or `update`, which does as it likes with arrays.
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from inspect import signature
 from typing import Any, ClassVar
 
 import numpy as np
 
-from gnomon.base import ParamError, check_kind, complaint, nearest
+from gnomon.base import KeywordHints, ParamError, check_kind, complaint
 from gnomon.expr import fn
 from gnomon.expr.node import Expr
 from gnomon.lr_scheduler import LRScheduler
 from gnomon.ndarray.core import storage_types
+from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.core.tape import changes
 from gnomon.ndarray.lazy.invoke import check_write
@@ -44,7 +44,7 @@ class ScheduleWarning(ParamError, UserWarning):
     """A rate was set that a schedule decides: MXNet raises a UserWarning there."""
 
 
-class Optimizer:
+class Optimizer(KeywordHints):
     """Base of optimizers.
 
     Args:
@@ -62,6 +62,7 @@ class Optimizer:
 
     _counts_alone: ClassVar[bool] = False  # whether `_numbers` differ by the count of updates alone
     _asks_subclass: ClassVar[bool] = False  # whether a subclass says itself what rate and decay are
+    _keyword_aliases: ClassVar = {"lr": "learning_rate", "weight_decay": "wd", "mom": "momentum"}
     opt_registry: ClassVar[Registry[type[Optimizer]]] = OPTIMIZERS
 
     def __init__(
@@ -134,10 +135,7 @@ class Optimizer:
         try:
             return klass(**kwargs)
         except TypeError as error:
-            shorter = {"lr": "learning_rate", "weight_decay": "wd", "mom": "momentum"}
-            known = {k for kind in klass.__mro__ for k in signature(kind.__init__).parameters}
-            hints = [nearest(shorter.get(k, k), known) for k in kwargs if k not in known]
-            raise ParamError(f"optimizer {name!r}: {error}{''.join(hints)}") from error
+            raise ParamError(f"optimizer {name!r}: {error}") from error
 
     def create_state(self, index: Any, weight: Any) -> Any:
         """The arrays an update keeps between calls for one weight: None, an NDArray, or a tuple."""
@@ -223,7 +221,7 @@ class Optimizer:
                 check_write(type(self).__name__, "weight", item.weight)
         if storage_types.rules and any(map(is_sparse, items)):
             for index, item in zip(given.indices, items, strict=True):
-                push_sparse(item, self._lazy, partial(self._push_one, index))
+                push_sparse(item, self._lazy, functools.partial(self._push_one, index))
             return
         rates = self._rates(given)
         settings = tuple(
@@ -240,6 +238,9 @@ class Optimizer:
 
     def __init_subclass__(cls, **words: Any) -> None:
         super().__init_subclass__(**words)
+        for name, checking in (("create_state", _of_weight), ("formula", _of_expressions)):
+            if name in vars(cls):
+                setattr(cls, name, checking(vars(cls)[name]))
         asked = *_ASKED, *[f"{name}s" for name in _ASKED]
         cls._asks_subclass = any(getattr(cls, n) is not getattr(Optimizer, n) for n in asked)
 
@@ -450,6 +451,33 @@ class Optimizer:
         present = self._index_update_count  # one of them all, which copies are not
         counts = self._all_index_update_counts.items()
         self._set_current_context(next((k for k, v in counts if v == present), 0))
+
+
+def _of_weight(create: Callable[..., Any]) -> Callable[..., Any]:
+    """A class's `create_state`, with a TypeError where the weight is no array."""
+
+    @functools.wraps(create)
+    def checked(self: Optimizer, index: Any, weight: Any) -> Any:
+        where = f"{type(self).__name__}.create_state"
+        check_kind(where, "weight", weight, Array, "an NDArray")
+        return create(self, index, weight)
+
+    return checked
+
+
+def _of_expressions(formula: Callable[..., Any]) -> Callable[..., Any]:
+    """A class's `formula`, with a TypeError where it is given anything but expressions."""
+
+    @functools.wraps(formula)
+    def checked(self: Optimizer, weight: Any, grad: Any, states: Any, rates: Any) -> Any:
+        where = f"{type(self).__name__}.formula"
+        check_kind(where, "states", states, Sequence, "a list of expressions")
+        for name, value in (("weight", weight), ("grad", grad), *(("states", s) for s in states)):
+            check_kind(where, name, value, Expr, "an expression")
+        check_kind(where, "rates", rates, Rates, "Rates")
+        return formula(self, weight, grad, states, rates)
+
+    return checked
 
 
 OPTIMIZERS.serves(Optimizer)

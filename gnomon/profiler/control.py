@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from gnomon import engine
-from gnomon.base import GnomonError, ParamError, complaint, nearest
+from gnomon.base import ParamError, complaint, nearest
 from gnomon.context import Context
 from gnomon.files import replacing
 from gnomon.profiler import table
@@ -131,12 +131,8 @@ class Profiler:
     def write(self) -> None:
         """Write the trace into the file of the settings."""
         text = json.dumps(trace(self.record))
-        try:
-            with replacing(self.config["filename"]) as stream:
-                stream.write(text.encode())
-        except OSError as error:
-            name = self.config["filename"]
-            raise GnomonError(f"profiler.dump: cannot write {name!r}: {error}") from error
+        with replacing("profiler.dump", self.config["filename"]) as stream:
+            stream.write(text.encode())
 
 
 class Writer(threading.Thread):

@@ -14,15 +14,22 @@ import os
 from collections.abc import Callable, Iterator
 from typing import IO, Any, Self
 
-from gnomon.base import FormatError, GnomonError, ParamError, UnknownNameError, complaint
-from gnomon.files import RandomAccess, opened
+from gnomon.base import (
+    FormatError,
+    GnomonError,
+    KeywordHints,
+    ParamError,
+    UnknownNameError,
+    complaint,
+)
+from gnomon.files import RandomAccess, file_error, opened, read_bytes
 from gnomon.lock import exclusive
 from gnomon.recordio.parts import LIMIT, Blocks, encode, record, records, resync
 
 log = logging.getLogger(__name__)
 
 
-class MXRecordIO:
+class MXRecordIO(KeywordHints):
     """A file of records, read or written one after the other.
 
     Args:
@@ -41,7 +48,7 @@ class MXRecordIO:
 
     Raises:
         ParamError: `flag` is something else.
-        OSError: the file cannot be opened.
+        FileError: the file cannot be opened.
     """
 
     _ahead = 1 << 18  # bytes read at once, of small records
@@ -67,15 +74,15 @@ class MXRecordIO:
         """Open the file at its beginning; a writer empties it.
 
         Raises:
-            ParamError, OSError: as the constructor.
+            ParamError, FileError: as the constructor.
         """
         if self.flag not in ("r", "w"):
             raise ParamError(complaint(type(self).__name__, "flag", "'r' or 'w'", repr(self.flag)))
         self.writable = self.flag == "w"
         if self.writable:
-            self._stream = opened(self.uri, "wb")
+            self._stream = opened(type(self).__name__, self.uri, "wb")
         else:
-            self._file = file = RandomAccess(self.uri)
+            self._file = file = RandomAccess(type(self).__name__, self.uri)
             self._reader = Blocks(file.read, file.size, self.uri, self._ahead)
             self._records = self._sound()
         self.pid = os.getpid()
@@ -88,8 +95,7 @@ class MXRecordIO:
                 if each is not None:
                     each.close()
         except OSError as error:  # of what was not written yet
-            error.filename = error.filename or self.uri
-            raise
+            raise file_error(type(self).__name__, "write", self.uri, error) from error
         self._stream = self._file = self._reader = None
         self._records = iter(())
         self.is_open = False
@@ -99,7 +105,7 @@ class MXRecordIO:
         """Start over: a reader at the first record, a writer with an empty file.
 
         Raises:
-            OSError: the file cannot be opened any more.
+            FileError: the file cannot be opened any more.
         """
         self.close()
         self.open()
@@ -188,7 +194,7 @@ class MXRecordIO:
         Raises:
             ParamError: it is too long.
             GnomonError: the file is not open for writing, or in another process.
-            OSError: the disk is full, or the like; it names the file.
+            FileError: the disk is full, or the like; it names the file.
         """
         stream = self._writing()
         data = bytes(buf)
@@ -198,8 +204,7 @@ class MXRecordIO:
             stream.write(encode(data))
             stream.flush()
         except OSError as error:
-            error.filename = error.filename or self.uri
-            raise
+            raise file_error(type(self).__name__, "write", self.uri, error) from error
 
     def tell(self) -> int:
         """The offset of the next record, to read or to write."""
@@ -227,7 +232,7 @@ class MXIndexedRecordIO(MXRecordIO):
     ([3, 7], b'seven')
 
     Raises:
-        ParamError, OSError: as `MXRecordIO`.
+        ParamError, FileError: as `MXRecordIO`.
         FormatError: the index has a line that is none.
     """
 
@@ -253,13 +258,14 @@ class MXIndexedRecordIO(MXRecordIO):
         """Open both files at their beginning.
 
         Raises:
-            ParamError, OSError, FormatError: as the constructor.
+            ParamError, FileError, FormatError: as the constructor.
         """
         super().open()
         self._turn = exclusive()
         self.idx, self.keys = {}, []
         if self.writable:
-            self.fidx = io.TextIOWrapper(opened(self.idx_path, "wb"), encoding="utf-8")
+            stream = opened(type(self).__name__, self.idx_path, "wb")
+            self.fidx = io.TextIOWrapper(stream, encoding="utf-8")
         else:
             self._load_index()
 
@@ -267,8 +273,7 @@ class MXIndexedRecordIO(MXRecordIO):
         return {**super().__getstate__(), "_turn": None}
 
     def _load_index(self) -> None:
-        with opened(self.idx_path, "rb") as stream:
-            text = stream.read().decode(errors="replace")
+        text = read_bytes(type(self).__name__, self.idx_path).decode(errors="replace")
         for number, line in enumerate(text.splitlines(), 1):
             try:
                 name, offset = line.strip().split("\t")

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.base import FormatError, GnomonError
-from gnomon.files import RandomAccess
+from gnomon.base import FormatError
+from gnomon.files import RandomAccess, access
 from gnomon.recordio.parts import HEADER, LARGE, MAGIC, Blocks, record, resync, skip_record
 
 HEADERS = 1 << 13  # bytes read at once while records are passed over
@@ -20,20 +20,17 @@ class Records:
     damaged ones are passed over and counted in `skipped`.
 
     Raises:
-        GnomonError: the file cannot be read.
+        FileError: the file cannot be read.
         FormatError: a record is damaged; it names file and offset.
     """
 
-    def __init__(self, path: str, *, skip_corrupt: bool = False) -> None:
+    def __init__(self, where: str, path: str, *, skip_corrupt: bool = False) -> None:
         self.path = path
         self.skipped = 0
-        try:
-            self._file = RandomAccess(path)
+        with access(where, path):
+            self._file = RandomAccess(where, path)
             reader = Blocks(self._file.read, self._file.size, path, HEADERS)
             starts = self._walk(reader, skip_corrupt)
-        except OSError as error:
-            reason = error.strerror or error
-            raise GnomonError(f"cannot read the records of {path!r}: {reason}") from error
         self._starts = np.array(starts, np.int64)  # and, last, where the last one ends
 
     def _walk(self, reader: Blocks, skip_corrupt: bool) -> list[int]:

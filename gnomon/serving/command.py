@@ -71,6 +71,9 @@ def main(given: argparse.Namespace) -> int:
             raise ParamError(complaint("serve", "model", "NAME=SYMBOL.json,PARAMS", repr(text)))
         inputs = {i: shape for model, i, shape in shapes if model in ("", name)}
         models[name] = Model.load(symbol, params, inputs, **own)
+    if not models:
+        expected = "NAME=SYMBOL.json,PARAMS ..., or --models DIR"
+        raise ParamError(complaint("serve", "models", expected, "none"))
     return serve(Server(models, given.host, given.port, **_fields(Limits, given)))
 
 

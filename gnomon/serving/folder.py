@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gnomon.base import FormatError, GnomonError, ParamError, complaint
+from gnomon.base import FormatError, GnomonError, MissingFileError, ParamError, complaint
+from gnomon.files import read_bytes
 from gnomon.serving.model import Model
 
 _FILES = ("symbol", "params")
@@ -24,7 +25,7 @@ def read_folder(folder: Path, options: Mapping[str, Any]) -> dict[str, Model]:
         GnomonError: there is no such folder or no model in it, or one of them cannot be loaded.
     """
     if not folder.is_dir():
-        raise GnomonError(f"serving: there is no folder {str(folder)!r}")
+        raise MissingFileError(f"serving: there is no folder {str(folder)!r}")
     found = {path.stem: read_model(path, options) for path in sorted(folder.glob("*.toml"))}
     if not found:
         raise GnomonError(f"serving: no model in {str(folder)!r}: expected files NAME.toml")
@@ -39,7 +40,7 @@ def read_model(path: Path, options: Mapping[str, Any]) -> Model:
         GnomonError: as `Model.load`.
     """
     try:
-        given = tomllib.loads(path.read_text(encoding="utf-8"))
+        given = tomllib.loads(read_bytes("serving", path).decode())
     except ValueError as error:
         raise FormatError(f"serving: {path}: {error}") from None
     if not isinstance(given.get("shapes"), dict):
@@ -70,5 +71,5 @@ def last_epoch(folder: Path, name: str) -> str:
     ends = [path.stem.removeprefix(f"{name}-") for path in folder.glob("*.params")]
     epochs = [end for end in ends if end.isascii() and end.isdecimal()]
     if not epochs:
-        raise GnomonError(f"serving: no file {name}-0000.params in {str(folder)!r}")
+        raise MissingFileError(f"serving: no file {name}-0000.params in {str(folder)!r}")
     return max(epochs, key=int)

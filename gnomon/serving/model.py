@@ -12,7 +12,7 @@ import numpy as np
 from gnomon import dtype as dtypes
 from gnomon import ndarray as nd
 from gnomon import symbol as sym
-from gnomon.base import GnomonError, ParamError, ShapeError, complaint
+from gnomon.base import ParamError, ShapeError, complaint
 from gnomon.context import cpu
 from gnomon.module.checkpoint import read_params
 from gnomon.serving.tensors import ANY, Shape, Spec, Values, checked_shape
@@ -124,11 +124,9 @@ class Model:
         Raises:
             GnomonError: as `Model`, and where a file cannot be read.
         """
-        for path in (symbol, params):
-            if not os.path.isfile(path):  # noqa: PTH113
-                raise GnomonError(f"serving: there is no file {os.fspath(path)!r}")
+        net = sym.load(symbol)
         args, states = read_params(os.fspath(params))
-        return cls(sym.load(os.fspath(symbol)), {**args, **states}, shapes, **given)
+        return cls(net, {**args, **states}, shapes, **given)
 
     def _check_names(self, names: list[str], states: set[str]) -> None:
         """Raises ParamError where the network lacks an input, or an input or parameter lacks."""

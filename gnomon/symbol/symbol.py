@@ -14,7 +14,6 @@ from gnomon import dtype as dtypes
 from gnomon.attribute import AttrScope
 from gnomon.base import (
     FormatError,
-    GnomonError,
     NotImplementedForSymbol,
     ParamError,
     check_kind,
@@ -24,7 +23,7 @@ from gnomon.base import (
 from gnomon.context import Context, current_context
 from gnomon.executor.bind import Arrays, Shared, Wanted, bind, simple_bind
 from gnomon.executor.executor import Executor
-from gnomon.files import reading, replacing
+from gnomon.files import read_bytes, replacing
 from gnomon.frames import entrance
 from gnomon.graph import json, show
 from gnomon.graph.legacy import HIDDEN, hidden_key
@@ -236,11 +235,8 @@ class Symbol(Arithmetic, Methods):
             GnomonError: the file cannot be written; what stood there is untouched.
         """
         text = self.tojson(remove_amp_cast)
-        try:
-            with replacing(path("Symbol.save", fname)) as stream:
-                stream.write(text.encode())
-        except OSError as error:
-            raise GnomonError(f"Symbol.save: cannot write {fname!r}: {error}") from error
+        with replacing("Symbol.save", fname) as stream:
+            stream.write(text.encode())
 
     def debug_str(self) -> str:
         """The nodes with what they read and their attributes, one after the other."""
@@ -368,10 +364,7 @@ def load(fname: str) -> Symbol:
         FormatError: no symbol; an unknown operator or attribute; it names file and node.
     """
     try:
-        with reading(path("symbol.load", fname)) as stream:
-            text = stream.take(stream.left, "text").decode()
-    except OSError as error:
-        raise GnomonError(f"symbol.load: cannot read {fname!r}: {error}") from error
+        text = read_bytes("symbol.load", fname).decode()
     except UnicodeDecodeError as error:
         raise FormatError(f"{fname}: expected text, got {error}") from None
     return Symbol(json.loads(text, str(fname)).outputs)

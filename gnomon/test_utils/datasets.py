@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.base import GnomonError, data_dir
-from gnomon.files import replacing
+from gnomon.base import GnomonError, MissingFileError, data_dir
+from gnomon.files import read_bytes, replacing
 from gnomon.io import NDArrayIter
 from gnomon.io.mnist import read_idx
 
@@ -44,7 +44,7 @@ def download(
     problem: Exception | None = None
     for _ in range(max(1, retries)):
         try:
-            with urllib.request.urlopen(url) as source, replacing(str(path)) as target:
+            with urllib.request.urlopen(url) as source, replacing("get_data", path) as target:
                 shutil.copyfileobj(source, target)
             return str(path)
         except (OSError, urllib.error.URLError, ValueError) as error:
@@ -116,8 +116,8 @@ def get_bz2_data(data_dir: str, data_name: str, url: str, data_origin_name: str)
     target = Path(data_dir) / data_name
     if not target.exists():
         packed = Path(download(url, data_origin_name, data_dir))
-        with replacing(str(target)) as out:
-            out.write(bz2.decompress(packed.read_bytes()))
+        with replacing("get_data", target) as out:
+            out.write(bz2.decompress(read_bytes("get_data", packed)))
 
 
 def get_cifar10() -> None:
@@ -144,4 +144,6 @@ def download_model(model_name: str, dst_dir: str = "./", meta_info: Any = None) 
 def _demand(where: str, *paths: Path) -> None:
     missing = [str(p.absolute()) for p in paths if not p.exists()]
     if missing:
-        raise GnomonError(f"{where}: nothing is loaded from the network: put {missing[0]} there")
+        raise MissingFileError(
+            f"{where}: nothing is loaded from the network: put {missing[0]} there"
+        )

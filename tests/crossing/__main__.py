@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import logging
 import os
 import pickle
 import random
@@ -75,7 +76,8 @@ def told(value: Any) -> Any:
             array = value.asnumpy()
         except Exception as error:
             return f"unreadable: {type(error).__name__}"
-        return "array", str(np.dtype(value.dtype)), array.shape, np.asarray(array).tobytes()
+        raw = np.asarray(array).tobytes()
+        return "array", str(np.dtype(value.dtype)), array.shape, raw, value.stype
     if isinstance(value, (list, tuple)):
         return [told(x) for x in value]
     if isinstance(value, (int, float, str, bool, np.number)):
@@ -163,7 +165,7 @@ def unlike(ours: Any, theirs: Any) -> bool:
 
 
 def differs(ours: Any, theirs: Any) -> bool:
-    if ours[1:3] != theirs[1:3]:
+    if ours[1:3] != theirs[1:3] or ours[4] != theirs[4]:
         return True
     a, b = (np.frombuffer(x[3], x[1]).astype(np.float64) for x in (ours, theirs))
     coarse = 4e-3 if ours[1] == "float16" else 2e-4  # MXNet holds parameters in float32
@@ -241,7 +243,7 @@ class Hunt:
 def shown(value: Any) -> str:
     if isinstance(value, tuple) and value[:1] == ("array",):
         array = np.frombuffer(value[3], value[1])
-        return f"{value[1]} {value[2]} {array[:12]}"
+        return f"{value[1]} {value[4]} {value[2]} {array[:12]}"
     return f"{value!r:.200}"
 
 
@@ -258,6 +260,7 @@ def main() -> int:
         serve()
         return 0
     warnings.simplefilter("ignore")
+    logging.disable(logging.CRITICAL)
     np.seterr(all="ignore")
     mx = importlib.import_module("gnomon")  # the process with MXNet has none
     hunt, failed = Hunt(mx, Oracle(asked.oracle), asked.length), 0

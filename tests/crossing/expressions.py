@@ -24,6 +24,18 @@ REDUCTIONS = "sum mean prod max min nansum nanprod sum_axis max_axis min_axis".s
 ACTIVATIONS = "relu sigmoid tanh softrelu softsign".split()
 DTYPES = ["float32"] * 12 + ["float64"] * 3 + "int32 int32 float16 uint8 int8 int64".split()
 SIZES = (1, 1, 2, 2, 3, 3, 4, 5, 8)
+LARGE = (
+    (17,),
+    (33,),
+    (100,),
+    (4099,),
+    (16, 33),
+    (65, 7),
+    (1, 257),
+    (257, 1),
+    (3, 17, 19),
+    (2, 3, 16, 17),
+)
 
 
 class Pool:
@@ -33,7 +45,8 @@ class Pool:
         self.rng, self.names = rng, names
 
     def every(self, fits: Callable[[Any], bool] = lambda _: True) -> list[str]:
-        return [n for n, v in self.names.items() if hasattr(v, "stype") and fits(v)]
+        dense = ((n, v) for n, v in self.names.items() if getattr(v, "stype", "") == "default")
+        return [n for n, v in dense if fits(v)]
 
     def some(self, fits: Callable[[Any], bool] = lambda _: True) -> str:
         """A name, of those that fit where there is one; the latest more often."""
@@ -69,11 +82,6 @@ class Pool:
 def broadcasts(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
     """Whether arrays of two shapes have a common one."""
     return len(a) == len(b) and all(m == n or 1 in (m, n) for m, n in zip(a, b, strict=True))
-
-
-def expression(p: Pool, f: str) -> str:
-    """A random one."""
-    return p.rng.choice(WEIGHED)(p, f)
 
 
 def unary(p: Pool, f: str) -> str:

@@ -3,7 +3,7 @@
 A program is written while gnomon runs it, so that its lines know the shapes there are; most are
 right, some ask for what must be refused. Every line is one statement over `mx`, `nd`, `np` and the
 names that lines before it made: `a...` arrays, `s...` symbols, `e...` executors, `n...` blocks,
-`o...` updaters, `m...` metrics, `t...` trainers.
+`o...` updaters, `m...` metrics, `t...` trainers, `u...` modules, `i...` iterators.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from tests.crossing.expressions import DTYPES, SIZES, Pool, expression
+from tests.crossing.expressions import DTYPES, LARGE, SIZES, Pool
+from tests.crossing.operators import expression
+from tests.crossing.storage import STORAGE
+from tests.crossing.training import TRAINING
 
 OPTIMIZERS = """
     sgd|momentum=0.9 sgd|wd=0.1 nag|momentum=0.5 adam|wd=0.01 adagrad| rmsprop| adadelta|
@@ -92,6 +95,8 @@ class Writer:
     def leaf(self) -> str:
         rank = self.rng.choice((1, 1, 2, 2, 2, 3, 4))
         shape = tuple(self.rng.choice(SIZES[:7] if rank > 2 else SIZES) for _ in range(rank))
+        if self.chance(0.06):
+            shape = self.rng.choice(LARGE)
         if self.chance(0.5) and (known := self.pool.every()):
             shape = self.pool.shape(self.rng.choice(known))
         dtype, seed = self.rng.choice(DTYPES), self.rng.randrange(99)
@@ -389,5 +394,5 @@ KINDS: list[Callable[[Writer], Iterator[str]]] = (
     [Writer.made] * 10 + [Writer.operated] * 5 + [Writer.method] * 4 + [Writer.viewed] * 4
     + [Writer.written] * 6 + [Writer.again] * 2 + [Writer.scalar, Writer.measured, Writer.updated]
     + [Writer.recorded] * 5 + [Writer.symbols] * 3 + [Writer.block] * 2
-    + [lambda w: iter((w.leaf(),))] * 4
+    + [lambda w: iter((w.leaf(),))] * 4 + TRAINING + STORAGE
 )  # fmt: skip

@@ -9,7 +9,7 @@ import pytest
 
 import gnomon as mx
 from gnomon import config
-from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError
+from gnomon.base import DTypeError, FormatError, GnomonError, ParamError, ShapeError
 from gnomon.gluon import nn
 
 
@@ -231,9 +231,25 @@ def test_inputs_of_another_width_for_a_recurrent_layer():
 
 def test_keywords_that_no_layer_takes_are_told_with_the_layer():
     error = raised(TypeError, lambda: nn.Conv2D(4, 3, stride=1))
-    assert str(error).startswith(
-        "Conv2D: argument 'stride': expected one of the parameters channels"
-    )
+    assert str(error).startswith("Conv2D: argument 'stride': expected one of channels")
     assert str(error).endswith("got 1; did you mean 'strides'?")
     error = raised(TypeError, lambda: mx.gluon.loss.L2Loss(wieght=1))
     assert "L2Loss: argument 'wieght'" in str(error)
+
+
+FOREIGN = {
+    b"PK\x03\x04": "a zip archive, as torch.save and numpy.savez write",
+    b"\x89HDF\r\n": "HDF5, as Keras and h5py write",
+    b"\x80\x04": "a pickle",
+    b"<!DOCTYPE": "a page of the web",
+    b"what else": "b'what els'",
+}
+
+
+@pytest.mark.parametrize("start", FOREIGN)
+def test_parameters_of_another_program_are_told_by_what_they_are(start, tmp_path):
+    path = tmp_path / "x.params"
+    path.write_bytes(start + bytes(40))
+    error = raised(FormatError, lambda: nn.Dense(1).load_parameters(str(path)))
+    assert "x.params: offset 0: file header: expected an MXNet array file" in str(error)
+    assert FOREIGN[start] in str(error)

@@ -286,3 +286,40 @@ def test_random_numbers_go_into_sparse_arrays(stype):
     assert (out.asnumpy() >= 1).all()
     with pytest.raises(ShapeError, match="expected shape"):
         mx.nd.random.uniform(shape=(3, 5), out=out)
+
+
+WRONG = {
+    "expected row indices from 0 to 3, got 7 at 1": lambda: nd.sparse.row_sparse_array(
+        ([[1], [2]], [0, 7]), shape=(4, 1)
+    ),
+    "expected row indices from 0 to 3, got -1 at 0": lambda: nd.sparse.row_sparse_array(
+        ([[1]], [-1]), shape=(4, 1)
+    ),
+    "expected each row once, got 2 3 times": lambda: nd.sparse.row_sparse_array(
+        ([[1]] * 4, [2, 0, 2, 2]), shape=(4, 1)
+    ),
+    "expected column indices from 0 to 1, got 5 at 2": lambda: nd.sparse.csr_matrix(
+        ([1, 2, 3], [0, 1, 5], [0, 2, 3]), shape=(2, 2)
+    ),
+    "expected row starts that never fall, got 2, then 1, at 2": lambda: nd.sparse.csr_matrix(
+        ([1, 2, 3], [0, 1, 1], [0, 2, 1, 3]), shape=(3, 2)
+    ),
+    "expected 3 row starts, from 0 to 1, .*, got 2, from 0 to 1": lambda: nd.sparse.csr_matrix(
+        ([1], [0], [0, 1]), shape=(2, 2)
+    ),
+    "expected places within shape .2, 2., got .0, 9. at 1": lambda: nd.sparse.csr_matrix(
+        ([1, 2], ([1, 0], [0, 9])), shape=(2, 2)
+    ),
+    "expected whole numbers, got 0.5": lambda: nd.sparse.csr_matrix(([1], ([0.5], [0]))),
+    "expected whole numbers, got ": lambda: nd.sparse.csr_matrix(([1], [[1], [2, 3]], [0, 1])),
+    "expected two sizes, got .3,.": lambda: nd.sparse.csr_matrix(([1], ([0], [0])), shape=(3,)),
+    "expected row indices that rise, got 2, then 1, at 1": lambda: nd.sparse.row_sparse_array(
+        ([[1], [2]], [2, 1]), shape=(3, 1)
+    ).check_format(),
+}
+
+
+@pytest.mark.parametrize("words", WRONG)
+def test_the_index_that_is_wrong_is_told(words):
+    with pytest.raises(ValueError, match=words):
+        WRONG[words]()

@@ -82,10 +82,10 @@ def test_it_serves_until_a_signal(folder, number):
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ([], "argument 'models': expected models by names"),
+        ([], "serve: argument 'models': expected NAME=SYMBOL.json,PARAMS ..., or --models DIR"),
         (["net"], "argument 'model': expected NAME=SYMBOL.json,PARAMS, got 'net'"),
         (["net=a.json"], "expected NAME=SYMBOL.json,PARAMS, got 'net=a.json'"),
-        (["net=a.json,b.params"], "there is no file 'a.json'"),
+        (["net=a.json,b.params"], "cannot read 'a.json'"),
         (["--shape", "data"], "argument '--shape': expected [NAME:]INPUT=SIZES, got 'data'"),
         (["--shape", "data=3,x"], "expected sizes as 3,224,224, got '3,x'"),
         (["--models", "nowhere"], "there is no folder 'nowhere'"),

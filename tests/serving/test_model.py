@@ -143,7 +143,7 @@ def test_a_folder_of_models(tmp_path):
         ("shapes = 3", "argument 'shapes': expected a table"),
         ("shapes = {data = [3]}", "no file net-0000.params"),
         ("params = 3\nshapes = {data = [3]}", "argument 'params': expected a string, got 3"),
-        ('params = "x"\nshapes = {data = [3]}', "there is no file"),
+        ('params = "x"\nshapes = {data = [3]}', "cannot read"),
     ],
 )
 def test_bad_files_of_a_folder(tmp_path, text, complaint):

@@ -354,7 +354,7 @@ def test_damage_is_told_or_passed_over(rec, tmp_path):
     with pytest.raises(mx.MXNetError, match=r"no\.rec"):
         make(str(tmp_path / "no.rec"))
     content = bytearray((tmp_path / "a.rec").read_bytes())
-    third = Records(rec).offsets(2)
+    third = Records("rec", rec).offsets(2)
     content[third + 40 : third + 60] = bytes(20)  # inside the image
     (tmp_path / "b.rec").write_bytes(content)
     it = make(str(tmp_path / "b.rec"))

@@ -458,3 +458,14 @@ def test_sparse_batches_go_into_dense_inputs():
         found.append(one.get_params()[0])
     for name, value in found[0].items():
         np.testing.assert_array_equal(found[1][name].asnumpy(), value.asnumpy())
+
+
+def test_fit_needs_labels_where_the_network_takes_them():
+    net = mx.sym.SoftmaxOutput(mx.sym.Variable("data"), name="softmax")
+    data = mx.io.NDArrayIter(np.ones((4, 2)), batch_size=2)
+    words = "Module.fit: argument 'train_data': expected labels for softmax_label, got data without"
+    with pytest.raises(ValueError, match=words):
+        mx.mod.Module(net).fit(data, num_epoch=1)
+    plain = mx.mod.Module(mx.sym.MakeLoss(mx.sym.exp(mx.sym.Variable("data"))), label_names=())
+    with pytest.raises(ValueError, match=r"Accuracy: argument 'labels': .*the data has no labels"):
+        plain.fit(data, num_epoch=1)

@@ -15,7 +15,7 @@ import numpy as np
 
 from gnomon import ndarray as nd
 from gnomon.base import (
-    GnomonError,
+    MissingFileError,
     ParamError,
     ShapeError,
     UnknownNameError,
@@ -112,7 +112,7 @@ class _TokenEmbedding(Vocabulary):
         """Index the tokens of a file and take their vectors.
 
         Raises:
-            ParamError: there is no such file.
+            FileError: it cannot be read.
             FormatError: its lines are no tokens with numbers, as many in each.
         """
         tokens, found = read_vectors(pretrained_file_path, elem_delim, encoding)
@@ -201,7 +201,7 @@ class _Pretrained(_TokenEmbedding):
         root = Path(data_dir()) / "embeddings" if embedding_root is None else Path(embedding_root)
         path = root.expanduser() / where.lower() / pretrained_file_name
         if not path.is_file():
-            raise GnomonError(
+            raise MissingFileError(
                 f"{where}: {path} is not there, and gnomon loads nothing from the network: get "
                 f"{pretrained_file_name} from its makers and put it there, or name its folder's "
                 "parent by embedding_root"
@@ -277,7 +277,7 @@ class CustomEmbedding(_TokenEmbedding):
            [0., 0.]], dtype=float32)
 
     Raises:
-        ParamError: there is no such file.
+        FileError: it cannot be read.
         FormatError: its lines are no tokens with numbers, as many in each.
     """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import warnings
 from array import array
@@ -10,7 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from gnomon.base import FormatError, ParamError, complaint
+from gnomon.base import FormatError
+from gnomon.files import opened
 
 
 def read_vectors(
@@ -22,13 +24,10 @@ def read_vectors(
     each with a warning.
 
     Raises:
-        ParamError: there is no such file.
+        FileError: it cannot be read.
         FormatError: a line has no number, or another count of them; there is no vector at all.
     """
     path = Path(path).expanduser()
-    if not path.is_file():
-        expected = "a file of token vectors"
-        raise ParamError(complaint("embedding", "pretrained_file_path", expected, str(path)))
     rows, values, length = {}, array("f"), 0
     for where, token, vector in _lines(path, delimiter, encoding):
         if token in rows:
@@ -49,7 +48,8 @@ def read_vectors(
 
 def _lines(path: Path, delimiter: str, encoding: str) -> Iterator[tuple[str, str, array[float]]]:
     """Where each line stands, its token and its numbers."""
-    with path.open(encoding=encoding) as lines:
+    with opened("embedding", path, "rb") as stream:
+        lines = io.TextIOWrapper(stream, encoding=encoding)
         for number, line in enumerate(lines, 1):
             where = f"{path}, line {number}"
             token, *numbers = line.rstrip().split(delimiter)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from gnomon import ndarray as nd
-from gnomon.base import GnomonError, ParamError, complaint, nearest
+from gnomon.base import GnomonError, KeywordHints, ParamError, complaint
 from gnomon.gluon.block import saved
 from gnomon.gluon.block.failure import tell, warn_of_containers
 from gnomon.gluon.block.hooks import HookHandle, attached
@@ -21,7 +20,7 @@ from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.lazy.predicted import Predicted
 
 
-class Block:
+class Block(KeywordHints):
     """A part of a network: subclasses say `forward`, and may hold parameters and other blocks.
 
     >>> import gnomon as mx
@@ -46,11 +45,7 @@ class Block:
     _active = False  # whether it is compiled
     _is_brief = False  # whether its operators are too few for a program to pay
 
-    def __init__(
-        self, prefix: str | None = None, params: ParameterDict | None = None, **unknown: Any
-    ) -> None:
-        for name, value in unknown.items():
-            raise _unexpected(type(self), name, value)
+    def __init__(self, prefix: str | None = None, params: ParameterDict | None = None) -> None:
         if not (prefix is None or isinstance(prefix, str)):
             where = type(self).__name__
             raise TypeError(complaint(where, "prefix", "a string or None", repr(prefix)))
@@ -317,16 +312,6 @@ class Block:
 
 def _is_block(value: Any) -> bool:
     return isinstance(value, Block)
-
-
-def _unexpected(cls: type[Block], name: str, value: Any) -> TypeError:
-    """The error for a keyword that neither a class of blocks nor those below take."""
-    own = inspect.signature(cls).parameters.values()
-    known = [p.name for p in own if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
-    known += [n for n in ("prefix", "params") if n not in known]
-    expected = f"one of the parameters {', '.join(known)}"
-    got = f"{value!r:.60}{nearest(name, known)}"
-    return TypeError(complaint(cls.__name__, name, expected, got))
 
 
 def indented(value: Any) -> str:

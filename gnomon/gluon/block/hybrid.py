@@ -48,15 +48,13 @@ class HybridBlock(Block):
     (2, 3)
     """
 
-    def __init__(
-        self, prefix: str | None = None, params: ParameterDict | None = None, **unknown: Any
-    ) -> None:
+    def __init__(self, prefix: str | None = None, params: ParameterDict | None = None) -> None:
         self._active = False
         self._flags: dict[str, Any] = {}
         self._traces: dict[str, Compiled] = {}
         self._last: Compiled | None = None  # what was called last, which `export` writes
         self._op_hook: tuple[Callable[..., Any], bool] | None = None
-        super().__init__(prefix, params, **unknown)
+        super().__init__(prefix, params)
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)

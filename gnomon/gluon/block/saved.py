@@ -10,11 +10,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from gnomon.base import FormatError, GnomonError
-from gnomon.files import replacing
+from gnomon.base import FormatError
+from gnomon.files import read_bytes, replacing
 
 TRACE = "in_format", "out_format", "inputs", "symbol"
 
@@ -23,7 +22,7 @@ def save(block: Any, prefix: str) -> None:
     """Write the two files of a model."""
     numbers = {id(b): k for k, b in enumerate(block._blocks())}
     entry = _entry(block, numbers)
-    with replacing(f"{os.fspath(prefix)}-model.json") as stream:
+    with replacing("Block.save", f"{os.fspath(prefix)}-model.json") as stream:
         stream.write(json.dumps({_title(block, numbers): entry}).encode())
     block.save_parameters(f"{os.fspath(prefix)}-model.params")
 
@@ -51,12 +50,10 @@ def load(block: Any, prefix: str) -> None:
     """
     path = f"{os.fspath(prefix)}-model.json"
     try:
-        content = json.loads(Path(path).read_text("utf-8"))
-    except OSError as error:
-        raise GnomonError(f"Block.load: cannot read {path}: {error}") from error
+        found = json.loads(read_bytes("Block.load", path))
     except ValueError as error:
         raise FormatError(f"{path}: expected JSON of Block.save, got {error}") from error
-    pairs = _paired(path, content, [(None, block)])
+    pairs = _paired(path, found, [(None, block)])
     for entry, one in pairs:
         _take(entry, one)
     block.load_parameters(f"{os.fspath(prefix)}-model.params")

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.base import GnomonError, ParamError, complaint
+from gnomon.base import GnomonError, KeywordHints, ParamError, complaint
 from gnomon.context import cpu_pinned
 from gnomon.gluon.data.batchify import default_batchify_fn, default_mp_batchify_fn
 from gnomon.gluon.data.pool_iter import _MultiWorkerIter
@@ -32,7 +32,7 @@ __all__ = [
 _as_in_context = as_in_context  # by the name that libraries import
 
 
-class DataLoader:
+class DataLoader(KeywordHints):
     """Batches of a data set, once through it whenever it is iterated over.
 
     Args:

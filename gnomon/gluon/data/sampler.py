@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.base import ParamError, complaint
+from gnomon.base import KeywordHints, ParamError, complaint
 
 __all__ = ["BatchSampler", "FilterSampler", "RandomSampler", "Sampler", "SequentialSampler"]
 
 LAST_BATCH = ("keep", "discard", "rollover")
 
 
-class Sampler:
+class Sampler(KeywordHints):
     """Base of samplers: a subclass says `__iter__` and `__len__`."""
 
     def __iter__(self) -> Iterator[Any]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gnomon.base import FormatError, UnknownNameError, nearest
+from gnomon.base import FormatError, MissingFileError, UnknownNameError, nearest
 from gnomon.gluon.utils import check_sha1, download, replace_file
 
 __all__ = [
@@ -100,7 +100,7 @@ def get_model_file(name: str, root: str = ROOT) -> str:
     The file is `name.params`, or `name-0a1b2c3d.params` as MXNet names what it fetched.
 
     Raises:
-        FileNotFoundError: there is none.
+        MissingFileError: there is none.
     """
     folder = Path(root).expanduser()
     own = folder / f"{name}.params"
@@ -110,7 +110,7 @@ def get_model_file(name: str, root: str = ROOT) -> str:
     found = sorted(p for p in folder.glob(f"{name}-*.params") if hashed.fullmatch(p.name))
     if found:
         return str(found[0])
-    raise FileNotFoundError(
+    raise MissingFileError(
         f"model_zoo: there are no parameters of {name!r} in {folder}: put {name}.params, or "
         f"MXNet's {name}-xxxxxxxx.params, there; nothing is fetched"
     )
@@ -120,7 +120,7 @@ def load_pretrained(net: Any, name: str, root: str, ctx: Any) -> None:
     """Give `net` the parameters in the file of `name`.
 
     Raises:
-        FileNotFoundError: there is none.
+        MissingFileError: there is none.
         FormatError: it holds others.
     """
     path = get_model_file(name, root)

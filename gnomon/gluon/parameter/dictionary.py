@@ -10,7 +10,7 @@ import numpy as np
 
 from gnomon import dtype as dtypes
 from gnomon import ndarray as nd
-from gnomon.base import FormatError, GnomonError, ParamError, UnknownNameError, complaint, nearest
+from gnomon.base import FormatError, ParamError, UnknownNameError, complaint, nearest
 from gnomon.context import Context
 from gnomon.gluon.parameter.constant import Constant
 from gnomon.gluon.parameter.parameter import Parameter
@@ -266,10 +266,7 @@ def read_named(filename: Any) -> dict[str, Any]:
     Raises:
         FormatError: they have no names.
     """
-    try:
-        found = nd.load(os.fspath(filename))
-    except OSError as error:
-        raise GnomonError(f"loading parameters: cannot read {filename}: {error}") from error
+    found = nd.load(os.fspath(filename))
     if isinstance(found, dict):
         return found
     if not found:

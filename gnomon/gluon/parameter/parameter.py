@@ -19,7 +19,7 @@ import numpy as np
 from gnomon import autograd, initializer
 from gnomon import ndarray as nd
 from gnomon import symbol as sym
-from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, complaint
+from gnomon.base import DTypeError, GnomonError, KeywordHints, ParamError, ShapeError, complaint
 from gnomon.context import Context, cpu, current_context
 from gnomon.dtype import of as dtype_of
 from gnomon.gluon.parameter.given import Deferred, Loadable, contexts
@@ -35,7 +35,7 @@ class DeferredInitializationError(GnomonError):
     """A parameter was asked for its array before the first forward pass gave it a shape."""
 
 
-class Parameter:
+class Parameter(KeywordHints):
     """An array of a network that is trained.
 
     >>> import gnomon as mx

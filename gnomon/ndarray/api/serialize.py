@@ -38,9 +38,19 @@ V1, V2, V3 = 0xF993FAC8, 0xF993FAC9, 0xF993FACA
 MAX_RANK: Final = 32  # NumPy's own limit was 32 up to 1.26
 DEVICES: Final = {1: "cpu", 2: "gpu", 3: "cpu_pinned", 5: "cpu_shared"}
 CPU: Final = (1, 0)
+FOREIGN: Final = {  # what files of other programs begin with
+    b"PK\x03\x04": "a zip archive, as torch.save and numpy.savez write",
+    b"\x93NUMPY": "an array of numpy.save",
+    b"\x89HDF": "HDF5, as Keras and h5py write",
+    b"\x80": "a pickle",
+    b"\x1f\x8b": "packed by gzip",
+    b"{": "JSON, as a network's",
+    b"<": "a page of the web",
+}
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
+Fault = tuple[str, str]  # what was expected, and what is there
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,12 +85,16 @@ def read(source: Source) -> tuple[list[Record], list[str]]:
     Raises:
         FormatError: the bytes are not such a file; says the file, offset, what was expected and
             what stands there. No array is allocated before its size is known to be in the file.
-        OSError: the file cannot be read.
+        FileError: the file cannot be read.
     """
-    with reading(source) as r:
-        magic, reserved = r.unpack("<QQ", "file header")
+    with reading("nd.load", source) as r:
+        head = r.take(16, "file header")
+        magic, reserved = struct.unpack("<QQ", head)
         if magic != LIST_MAGIC:
-            raise r.fail("file header", f"magic number {LIST_MAGIC:#x}", f"{magic:#x}", at=0)
+            expected = f"an MXNet array file, with magic number {LIST_MAGIC:#x}"
+            kind = next((kind for start, kind in FOREIGN.items() if head.startswith(start)), "")
+            got = f"{head[:8]!r}{kind and f' ({kind})'}"
+            raise r.fail("file header", expected, got, at=0)
         if reserved != 0:
             raise r.fail("reserved word of the file header", 0, reserved, at=8)
         arrays = [_array(r, f"array {i}") for i in range(_count(r, "number of arrays", 4))]
@@ -101,7 +115,7 @@ def read_array(source: Source) -> Record:
     Raises:
         FormatError: as `read`.
     """
-    with reading(source) as r:
+    with reading("read_array", source) as r:
         array = _array(r, "array")
         if r.left:
             raise r.fail("end of array", "nothing more", f"{r.left} more bytes")
@@ -222,7 +236,7 @@ def _sparse(r: Reader, what: str, storage: int) -> Sparse:
     aux = tuple(_data(r, f"index {i} of {what}", s, t) for i, (t, s) in enumerate(aux_types))
     sparse = Sparse("row_sparse" if storage == 1 else "csr", shape, data, aux)
     if wrong := fault(sparse):
-        raise r.fail(what, wrong, f"{sparse.storage} of shape {shape}, data {stored}", at)
+        raise r.fail(f"{what}, {sparse.storage} of shape {shape}", *wrong, at)
     return sparse
 
 
@@ -230,34 +244,61 @@ def _index_type(r: Reader, what: str) -> tuple[DType, Shape]:
     return _flag(r, what), _shape(r, what) or ()
 
 
-def fault(x: Sparse) -> str:
-    """What should hold of a sparse record and does not; empty where nothing is wrong."""
+def fault(x: Sparse) -> Fault | None:
+    """What should hold of a sparse record and does not, and what is there instead.
+
+    >>> fault(Sparse("row_sparse", (3, 1), np.ones((2, 1)), (np.array([0, 7]),)))
+    ('row indices from 0 to 2', '7 at 1')
+    """
     if any(index.dtype.kind not in "iu" or index.ndim != 1 for index in x.aux):
-        return "1-D index arrays of integers"
+        got = ", ".join(f"{index.dtype} of shape {index.shape}" for index in x.aux)
+        return "1-D index arrays of integers", got
     return _row_sparse_fault(x) if x.storage == "row_sparse" else _csr_fault(x)
 
 
-def _row_sparse_fault(x: Sparse) -> str:
+def _parts(x: Sparse) -> str:
+    """The sizes of a sparse record's parts."""
+    indices = " and ".join(str(len(part)) for part in x.aux)
+    return f"data of shape {x.data.shape} and {indices} indices for shape {x.shape}"
+
+
+def _row_sparse_fault(x: Sparse) -> Fault | None:
     if not x.shape or len(x.aux) != 1 or x.data.shape != (len(x.aux[0]), *x.shape[1:]):
-        return "one row of data for each index, as long as the shape's rows"
-    return "" if _within(x.aux[0], x.shape[0]) else f"row indices from 0 to {x.shape[0] - 1}"
+        return "one row of data for each index, as long as the shape's rows", _parts(x)
+    return _outside("row", x.aux[0], x.shape[0])
 
 
-def _csr_fault(x: Sparse) -> str:
+def _csr_fault(x: Sparse) -> Fault | None:
     if len(x.shape) != 2 or len(x.aux) != 2 or x.data.shape != x.aux[1].shape:
-        return "two axes, and one column index for each value"
+        return "two axes, and one column index for each value", _parts(x)
     starts, columns = x.aux
-    if not _within(columns, x.shape[1]):
-        return f"column indices from 0 to {x.shape[1] - 1}"
+    if wrong := _outside("column", columns, x.shape[1]):
+        return wrong
     if len(starts) == 0 and len(columns) == 0:  # MXNet writes an untouched array so
-        return ""
+        return None
     if len(starts) != x.shape[0] + 1 or starts[0] != 0 or starts[-1] != len(columns):
-        return f"{x.shape[0] + 1} row starts from 0 to the number of values"
-    return "" if bool((starts[1:] >= starts[:-1]).all()) else "row starts that never fall"
+        expected = f"{x.shape[0] + 1} row starts, from 0 to {len(columns)}, the number of values"
+        got = f"{len(starts)}, from {starts[0]} to {starts[-1]}" if len(starts) else "none"
+        return expected, got
+    return falling("row starts that never fall", starts, starts, steps=0)
 
 
-def _within(index: Array, size: int) -> bool:
-    return len(index) == 0 or bool(index.min() >= 0 and int(index.max()) < size)
+def falling(expected: str, order: Array, shown: Array, steps: int = 1) -> Fault | None:
+    """Where `order` first does not rise by as much as `steps`, told by `shown`; or None."""
+    wrong = order[1:] < order[:-1] + steps
+    if not wrong.any():
+        return None
+    at = int(wrong.argmax())
+    return expected, f"{shown[at]}, then {shown[at + 1]}, at {at + 1}"
+
+
+def _outside(what: str, index: Array, size: int) -> Fault | None:
+    """Which of these indices is the first that lies outside of an axis, if any."""
+    wrong = (index < 0) | (index >= size)
+    if not wrong.any():
+        return None
+    at = int(wrong.argmax())
+    return f"{what} indices from 0 to {size - 1}", f"{index[at]} at {at}"
 
 
 # --- writing -----------------------------------------------------------------------------------
@@ -279,7 +320,7 @@ def write(
     Raises:
         ParamError: the names do not go with the arrays, or a sparse record is inconsistent.
         DTypeError: an array of a type the format has no number for.
-        OSError: the file cannot be written; what stood there before still does.
+        FileError: the file cannot be written; what stood there before still does.
     """
     if names and len(names) != len(arrays):
         raise ParamError(complaint("save", "names", f"none or {len(arrays)}", len(names)))
@@ -288,7 +329,7 @@ def write(
     if hasattr(target, "write"):
         _write(target, prepared, encoded, device)
         return
-    with replacing(target) as stream:
+    with replacing("nd.save", target) as stream:
         _write(stream, prepared, encoded, device)
 
 
@@ -328,7 +369,7 @@ def _prepare(x: Any, position: int) -> Record:
     """`x` ready to be written: checked, native byte order, contiguous."""
     if isinstance(x, Sparse):
         if wrong := fault(x):
-            raise ParamError(complaint("save", f"arrays[{position}]", wrong, x.storage))
+            raise ParamError(complaint("save", f"arrays[{position}]", *wrong))
         return Sparse(x.storage, x.shape, _flat(x.data), tuple(map(_flat, x.aux)))
     return None if x is None else _flat(np.asarray(x))
 

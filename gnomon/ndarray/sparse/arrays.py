@@ -103,11 +103,11 @@ class BaseSparseNDArray(NDArray):
         Raises:
             ParamError: says what should hold.
         """
-        if wrong := serialize.fault(record(self)) or (full_check and self._disorder()):
-            raise ParamError(complaint("check_format", "self", wrong, "something else"))
+        if wrong := serialize.fault(record(self)) or (self._disorder() if full_check else None):
+            raise ParamError(complaint("check_format", "self", *wrong))
 
-    def _disorder(self) -> str:
-        """What should hold of the order of indices and does not."""
+    def _disorder(self) -> serialize.Fault | None:
+        """What should hold of the order of indices and does not, and what is there instead."""
         raise TypeError(f"{type(self).__name__} says nothing of the order of its indices")
 
     # --- as a whole -----------------------------------------------------------------------------
@@ -232,9 +232,9 @@ class CSRNDArray(BaseSparseNDArray):
         """Where each value is among all elements, row by row."""
         return self._rows() * self.shape[1] + self._index(0)
 
-    def _disorder(self) -> str:
-        places = self._places()
-        return "" if (places[1:] > places[:-1]).all() else "column indices that rise in each row"
+    def _disorder(self) -> serialize.Fault | None:
+        places, columns = self._places(), self._index(0)
+        return serialize.falling("column indices that rise in each row", places, columns)
 
     def __getitem__(self, key: Any) -> Any:
         """A row, or rows one after another, as a matrix in the same storage.
@@ -281,9 +281,8 @@ class RowSparseNDArray(BaseSparseNDArray):
     __slots__ = ()
     kind = "row_sparse"
 
-    def _disorder(self) -> str:
-        rows = self._index()
-        return "" if (rows[1:] > rows[:-1]).all() else "row indices that rise"
+    def _disorder(self) -> serialize.Fault | None:
+        return serialize.falling("row indices that rise", self._index(), self._index())
 
     def __getitem__(self, key: Any) -> Any:
         """The array itself: `x[:]`.

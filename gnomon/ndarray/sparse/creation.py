@@ -91,9 +91,10 @@ def row_sparse_array(
     sizes = _sizes(shape) if shape is not None else (int(rows.max(initial=-1)) + 1, *data.shape[1:])
     if len(rows) == 0 and data.size == 0:
         data = data.reshape((0, *sizes[1:]))
-    if len(np.unique(rows)) != len(rows):
-        expected = "each row once"
-        raise ParamError(complaint("row_sparse_array", "indices", expected, f"{rows}"))
+    seen, counts = np.unique(rows, return_counts=True)
+    if len(seen) != len(rows):
+        got = f"{seen[counts.argmax()]} {counts.max()} times"
+        raise ParamError(complaint("row_sparse_array", "indices", "each row once", got))
     return _checked(serialize.Sparse("row_sparse", sizes, data, (rows,)), ctx, "row_sparse_array")
 
 
@@ -183,19 +184,23 @@ def _values(source: Any, dtype: Any) -> np.ndarray[Any, Any]:
 
 def _integers(source: Any) -> np.ndarray[Any, Any]:
     """Indices as a NumPy array."""
-    values = source.asnumpy() if isinstance(source, Array) else np.asarray(source)
-    if values.dtype.kind not in "iuf" or (values != np.trunc(values)).any():
+    try:
+        values = source.asnumpy() if isinstance(source, Array) else np.asarray(source)
+    except ValueError:  # lists of different lengths
+        values = np.empty(0, object)
+    if values.dtype.kind not in "iuf":
         expected = "whole numbers"
         raise ParamError(complaint("sparse array", "indices", expected, f"{source!r:.60}"))
+    if (values != np.trunc(values)).any():
+        got = values[values != np.trunc(values)][0]
+        raise ParamError(complaint("sparse array", "indices", "whole numbers", got))
     return values.astype(np.int64)
 
 
 def _checked(found: serialize.Sparse, ctx: Any, where: str) -> Any:
     """The array of parts that go together; ParamError where they do not."""
     if wrong := serialize.fault(found):
-        indices = ", ".join(map(str, (len(part) for part in found.aux)))
-        got = f"data of shape {found.data.shape} and {indices} indices for shape {found.shape}"
-        raise ParamError(complaint(where, "arg1", wrong, got))
+        raise ParamError(complaint(where, "arg1", *wrong))
     return from_record(found, _where(ctx))
 
 
@@ -208,13 +213,13 @@ def _of_places(data: Any, row: Any, col: Any, shape: Any, ctx: Any, dtype: Any) 
         raise ParamError(complaint("csr_matrix", "arg1", expected, got))
     wide = (int(rows.max(initial=-1)) + 1, int(columns.max(initial=-1)) + 1)
     sizes = wide if shape is None else _sizes(shape)
-    if (
-        len(sizes) != 2
-        or min(rows.min(initial=0), columns.min(initial=0)) < 0
-        or any(a > b for a, b in zip(wide, sizes, strict=True))
-    ):
-        expected = f"places within shape {sizes}"
-        raise ParamError(complaint("csr_matrix", "arg1", expected, f"places up to {wide}"))
+    if len(sizes) != 2:
+        raise ShapeError(complaint("csr_matrix", "shape", "two sizes", sizes))
+    outside = (rows < 0) | (rows >= sizes[0]) | (columns < 0) | (columns >= sizes[1])
+    if outside.any():
+        at = int(outside.argmax())
+        got = f"({rows[at]}, {columns[at]}) at {at}"
+        raise ParamError(complaint("csr_matrix", "arg1", f"places within shape {sizes}", got))
     places, which = np.unique(rows * max(sizes[1], 1) + columns, return_inverse=True)
     sums = np.zeros(len(places), values.dtype)
     np.add.at(sums, which, values)

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from gnomon import ndarray as nd
-from gnomon.base import FormatError, ParamError, ShapeError, complaint
+from gnomon.base import FormatError, MissingFileError, ParamError, ShapeError, complaint
 from gnomon.contrib.text.vocab import Vocabulary
+from gnomon.files import access, read_bytes
 from gnomon.gluon.data.dataset import Dataset
 from gnomon.gluon.utils import check_sha1, download  # noqa: F401  MXNet's has it
 
@@ -65,12 +66,12 @@ class _WikiText(Dataset):
         archive = folder / f"{self._name}-v1.zip"
         path = next((p for p in places if p.is_file()), archive)
         try:
-            if path is archive:
-                with zipfile.ZipFile(archive) as packed:
-                    return packed.read(f"{self._name}/{name}").decode("utf-8")
-            return path.read_text("utf-8")
-        except FileNotFoundError as error:
-            raise FileNotFoundError(
+            if path is not archive:
+                return read_bytes(type(self).__name__, path).decode()
+            with access(type(self).__name__, archive), zipfile.ZipFile(archive) as packed:
+                return packed.read(f"{self._name}/{name}").decode()
+        except MissingFileError as error:
+            raise MissingFileError(
                 f"{type(self).__name__}: neither {name} nor {archive.name} found in {folder}: "
                 "put the files there; nothing is fetched"
             ) from error
@@ -109,7 +110,7 @@ class WikiText2(_WikiText):
     empty lines do not count, nor do words at the end that fill no sequence.
 
     Raises:
-        FileNotFoundError: the file is not there; says where it is looked for.
+        MissingFileError: the file is not there; says where it is looked for.
         FormatError: the archive or the file cannot be read.
         ShapeError: the text is shorter than a sequence.
     """

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.base import FormatError, ParamError, complaint
+from gnomon.base import MissingFileError, ParamError, complaint
 from gnomon.gluon.contrib.estimator.events import BatchEnd, EpochEnd, TrainBegin, TrainEnd
 from gnomon.metric import EvalMetric
 
@@ -110,7 +110,7 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
         path = self.model_dir / f"{self.model_prefix}-epoch{epoch}batch{batch}"
         states = Path(f"{path}.states")
         if not states.is_file():
-            raise FormatError(f"CheckpointHandler: {states} is missing beside its parameters")
+            raise MissingFileError(f"CheckpointHandler: {states} is missing beside its parameters")
         estimator.net.load_parameters(f"{path}.params")
         estimator.trainer.load_states(str(states))
         self.trained_epoch, self.trained_batch = epoch, batch

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from gnomon.base import ParamError, complaint
+from gnomon.base import KeywordHints, ParamError, complaint
 from gnomon.context import Context, cpu
 from gnomon.gluon.contrib.estimator.batch_processor import BatchProcessor
 from gnomon.gluon.contrib.estimator.event_handler import (  # noqa: F401  MXNet's has it
@@ -38,7 +38,7 @@ from gnomon.metric import EvalMetric
 __all__ = ["Estimator"]
 
 
-class Estimator:
+class Estimator(KeywordHints):
     """Trains a network, with handlers of what happens; `logger` writes to the standard output.
 
     A handler whose `batch_end` is true ends the epoch, one whose `epoch_end` is true the training.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import logging
 import os
 from collections.abc import Callable, Sequence
@@ -12,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from gnomon import ndarray as nd
-from gnomon.base import FormatError, ParamError, complaint
+from gnomon.base import FormatError, MissingFileError, ParamError, complaint
+from gnomon.files import read_bytes
 from gnomon.gluon.data.dataset import Dataset, RecordFileDataset
 from gnomon.gluon.utils import check_sha1, download  # noqa: F401  MXNet's has it
+from gnomon.io.source import read
 from gnomon.recordio import IRHeader, pack, unpack_img
 
 __all__ = [
@@ -39,7 +40,7 @@ class LocalDataset(Dataset):
     int32; or what `transform(image, label)` makes of them.
 
     Raises:
-        FileNotFoundError: files are missing; says which, and where they are looked for.
+        MissingFileError: files are missing; says which, and where they are looked for.
         FormatError: a file is not what its name says.
     """
 
@@ -61,7 +62,7 @@ class LocalDataset(Dataset):
             path = next((p for p in places if p.is_file()), None)
             (missing if path is None else found).append(name if path is None else path)
         if missing:
-            raise FileNotFoundError(
+            raise MissingFileError(
                 f"{type(self).__name__}: {', '.join(missing)} (or with .gz) not found in "
                 f"{self._root}: put the files there; nothing is fetched"
             )
@@ -73,17 +74,6 @@ class LocalDataset(Dataset):
 
     def __len__(self) -> int:
         return len(self._label)
-
-
-def _content(path: Path) -> bytes:
-    """A file's bytes, unpacked."""
-    data = path.read_bytes()
-    if path.suffix != ".gz":
-        return data
-    try:
-        return gzip.decompress(data)
-    except (OSError, EOFError) as error:
-        raise FormatError(f"{path}: damaged: {error}") from error
 
 
 class MNIST(LocalDataset):
@@ -118,7 +108,7 @@ class MNIST(LocalDataset):
 
 def _idx(path: Path) -> np.ndarray:
     """The array of bytes in a file of the IDX format."""
-    data = _content(path)
+    data = read("MNIST", path)
     if len(data) < 4 or data[:3] != b"\x00\x00\x08":
         raise FormatError(
             f"{path}: expected an IDX file of bytes, got one that begins {data[:4]!r}"
@@ -163,7 +153,7 @@ class CIFAR10(LocalDataset):
         width = 3072 + self._labels
         rows = []
         for path in self._found(self._names(), self._folder):
-            data = np.frombuffer(_content(path), np.uint8)
+            data = np.frombuffer(read(type(self).__name__, path), np.uint8)
             if data.size % width:
                 raise FormatError(f"{path}: expected rows of {width} bytes, got {data.size} bytes")
             rows.append(data.reshape(-1, width))
@@ -253,7 +243,7 @@ class ImageFolderDataset(Dataset):
     ) -> None:
         self._root, self._flag, self._transform = Path(root).expanduser(), flag, transform
         if not self._root.is_dir():
-            raise FileNotFoundError(f"ImageFolderDataset: there is no folder {self._root}")
+            raise MissingFileError(f"ImageFolderDataset: there is no folder {self._root}")
         folders = sorted(p for p in self._root.iterdir() if p.is_dir())
         self.synsets = [folder.name for folder in folders]
         self.items: list[tuple[str, int]] = []
@@ -290,7 +280,7 @@ class ImageListDataset(Dataset):
     ) -> None:
         self._root, self._flag = Path(root).expanduser(), flag
         if isinstance(imglist, (str, os.PathLike)):
-            lines = Path(imglist).read_text(encoding="utf-8").splitlines()
+            lines = read_bytes("ImageListDataset", imglist).decode().splitlines()
             rows: Any = [line.split("\t")[1:] for line in lines if line.strip()]
         elif isinstance(imglist, (list, tuple)):
             rows = imglist
@@ -321,6 +311,6 @@ class ImageListDataset(Dataset):
 
 def _image(path: str, flag: int) -> nd.NDArray:
     try:
-        return decoded(Path(path).read_bytes(), flag)
+        return decoded(read_bytes("image data set", path), flag)
     except FormatError as error:
         raise FormatError(f"{path}: not an image: {error}") from error

@@ -44,7 +44,7 @@ def get_model(name: str, **kwargs: Any) -> Any:
 
     Raises:
         ParamError: there is none of this name.
-        FileNotFoundError: there is no file with its parameters.
+        MissingFileError: there is no file with its parameters.
     """
     found = MODELS.get(name.lower())
     if found is None:
