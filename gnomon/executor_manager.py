@@ -249,6 +249,7 @@ def _desc(given: Any) -> DataDesc:
 def _check(where: str, symbol: Any, names: Sequence[str]) -> None:
     """Raises ParamError where a name is twice among a network's arguments, or is none of them."""
     check_kind(where, "sym", symbol, Symbol, "a Symbol")
+    check_kind(where, "arg_names", names, (list, tuple), "a list of names")
     known = symbol.list_arguments()
     twice = sorted({n for n in known if known.count(n) > 1})
     if twice:

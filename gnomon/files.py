@@ -116,17 +116,23 @@ def access(where: str, path: Any, doing: str = "read") -> Iterator[None]:
         TypeError: `path` is no path.
         ParamError: it is one that no file can have.
     """
-    if not isinstance(path, str | os.PathLike):
-        raise TypeError(complaint(where, "path", "a path", f"{path!r:.60}"))
-    name = os.fspath(path)
-    if "\0" in str(name):
-        raise ParamError(complaint(where, "path", "a path", repr(name)))
+    name = path_of(where, path)
     try:
         yield
     except FileError:
         raise
     except OSError as error:
         raise file_error(where, doing, name, error) from error
+
+
+def path_of(where: str, path: Any) -> str:
+    """A path as text; TypeError where it is none, ParamError where no file can have it."""
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(complaint(where, "path", "a path", f"{path!r:.60}"))
+    name = os.fsdecode(path)
+    if "\0" in name:
+        raise ParamError(complaint(where, "path", "a path", repr(name)))
+    return name
 
 
 _KINDS = {FileNotFoundError: MissingFileError, PermissionError: FilePermissionError}

@@ -10,7 +10,7 @@ import itertools
 import logging
 import math
 from collections.abc import Sequence
-from numbers import Real
+from numbers import Integral, Real
 
 from gnomon.base import KeywordHints, ParamError, check_kind, complaint
 
@@ -30,8 +30,7 @@ class LRScheduler(KeywordHints):
     ) -> None:
         for name, value in (("base_lr", base_lr), ("warmup_begin_lr", warmup_begin_lr)):
             check_kind(type(self).__name__, name, value, Real, "a number")
-        self._require("warmup_steps", isinstance(warmup_steps, int), "an int", warmup_steps)
-        self._require("warmup_steps", warmup_steps >= 0, "0 or more", warmup_steps)
+        self._require("warmup_steps", _counts(warmup_steps, 0), "an int from 0", warmup_steps)
         self._require(
             "warmup_begin_lr",
             warmup_begin_lr <= base_lr,
@@ -71,6 +70,11 @@ class LRScheduler(KeywordHints):
         return self.after_warmup(num_update)
 
 
+def _counts(value: object, least: int) -> bool:
+    """Whether a value is a whole number from `least`."""
+    return isinstance(value, Integral) and int(value) >= least
+
+
 class FactorScheduler(LRScheduler):
     """The rate times `factor` after every `step` updates, never below `stop_factor_lr`.
 
@@ -90,8 +94,8 @@ class FactorScheduler(LRScheduler):
         warmup_mode: str = "linear",
     ) -> None:
         super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
-        self._require("step", step >= 1, "1 or more", step)
-        self._require("factor", factor <= 1, "at most 1", factor)
+        self._require("step", isinstance(step, Real) and step >= 1, "1 or more", step)
+        self._require("factor", isinstance(factor, Real) and factor <= 1, "at most 1", factor)
         self.step = step
         self.factor = factor
         self.stop_factor_lr = stop_factor_lr
@@ -123,10 +127,11 @@ class MultiFactorScheduler(LRScheduler):
         warmup_mode: str = "linear",
     ) -> None:
         super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
-        valid = isinstance(step, (list, tuple)) and len(step) > 0 and min(step) >= 1
+        valid = isinstance(step, (list, tuple)) and len(step) > 0
+        valid = valid and all(isinstance(k, Real) and k >= 1 for k in step)
         rising = valid and all(a < b for a, b in itertools.pairwise(step))
         self._require("step", rising, "a rising list of ints from 1", step)
-        self._require("factor", factor <= 1, "at most 1", factor)
+        self._require("factor", isinstance(factor, Real) and factor <= 1, "at most 1", factor)
         self.step = step
         self.factor = factor
         self.cur_step_ind = 0
@@ -154,8 +159,8 @@ class _Decay(LRScheduler):
         warmup_mode: str,
     ) -> None:
         super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
-        self._require("max_update", isinstance(max_update, int), "an int", max_update)
-        self._require("max_update", max_update >= 1, "1 or more", max_update)
+        self._require("max_update", _counts(max_update, 1), "an int, 1 or more", max_update)
+        check_kind(type(self).__name__, "final_lr", final_lr, Real, "a number")
         self.max_update = max_update
         self.base_lr_orig = base_lr
         self.final_lr = final_lr

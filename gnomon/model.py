@@ -10,7 +10,7 @@ import numpy as np
 
 from gnomon import metric as metrics
 from gnomon import ndarray as nd
-from gnomon.base import GnomonError, ParamError, complaint
+from gnomon.base import GnomonError, ParamError, check_kind, complaint
 from gnomon.callback import LogValidationMetricsCallback
 from gnomon.context import Context, cpu
 from gnomon.executor_manager import DataParallelExecutorManager
@@ -25,6 +25,7 @@ from gnomon.module.checkpoint import (
 )
 from gnomon.module.store import choose_store as _create_kvstore
 from gnomon.optimizer import get_updater
+from gnomon.symbol import Symbol
 
 __all__ = [
     "BatchEndParam",
@@ -82,6 +83,7 @@ class FeedForward:
         begin_epoch: int = 0,
         **kwargs: Any,
     ) -> None:
+        check_kind("FeedForward", "symbol", symbol, Symbol, "a Symbol")
         self.symbol = symbol
         ctx = [cpu()] if ctx is None else ctx
         self.ctx = [ctx] if isinstance(ctx, Context) else list(ctx)

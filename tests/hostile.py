@@ -29,7 +29,8 @@ import gnomon as mx
 SECONDS = 30  # for one call
 ROOM = 1 << 30  # bytes: more than any call should take, but those asked for more than that
 MODULES = """
-attribute autograd base callback context dtype gluon gluon.nn gluon.loss gluon.rnn initializer io
+attribute autograd base callback context dtype executor_manager gluon gluon.data gluon.nn gluon.loss
+gluon.rnn gluon.utils image initializer io
 kvstore lr_scheduler metric model module monitor name ndarray operator optimizer random recordio
 registry rnn shadow shadow.fn shadow.red shape symbol util visualization
 """.split()

@@ -10,6 +10,7 @@ import urllib.parse
 import urllib.request
 import warnings
 from collections.abc import Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,7 @@ def split_data(
         ShapeError: there are fewer elements than parts, or, with `even_split`, they do not divide.
     """
     check_kind("split_data", "data", data, (nd.NDArray, np.ndarray), "an array")
+    check_kind("split_data", "num_slice", num_slice, Integral, "an int")
     size = data.shape[batch_axis]
     if num_slice < 1 or size < num_slice:
         expected = f"from 1 to {size}, the size of axis {batch_axis}"
@@ -75,6 +77,9 @@ def split_and_load(
     Raises:
         ShapeError: as `split_data`.
     """
+    check_kind("split_and_load", "ctx_list", ctx_list, (list, tuple), "a list of Contexts")
+    for ctx in ctx_list:
+        check_kind("split_and_load", "ctx_list", ctx, Context, "Contexts")
     array = data if isinstance(data, nd.NDArray) else nd.array(data, ctx=ctx_list[0])
     parts = split_data(array, len(ctx_list), batch_axis, even_split)
     return [x.as_in_context(ctx) for x, ctx in zip(parts, ctx_list, strict=True)]
@@ -95,8 +100,11 @@ def clip_global_norm(arrays: Sequence[Any], max_norm: float, check_isfinite: boo
     Raises:
         ParamError: there are no arrays.
     """
+    check_kind("clip_global_norm", "arrays", arrays, (list, tuple), "a list of NDArrays")
     if not arrays:
         raise ParamError(complaint("clip_global_norm", "arrays", "at least one", 0))
+    for array in arrays:
+        check_kind("clip_global_norm", "arrays", array, nd.NDArray, "NDArrays")
     ctx = arrays[0].context
     squares = [_square_sum(x).as_in_context(ctx) for x in arrays]
     norm = nd.sqrt(nd.add_n(*squares))

@@ -237,6 +237,8 @@ class ColorJitterAug(RandomOrderAug):
             (ContrastJitterAug, contrast),
             (SaturationJitterAug, saturation),
         )
+        for kind, most in pairs:
+            check_kind("ColorJitterAug", kind.__name__, most, Real, "a number")
         super().__init__([kind(most) for kind, most in pairs if most > 0])
 
 

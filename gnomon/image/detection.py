@@ -10,6 +10,7 @@ import json
 import math
 import random
 from collections.abc import Iterator, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -237,7 +238,8 @@ class DetRandomPadAug(DetAugmenter):
 
 def _range(where: str, argument: str, given: Any) -> Range:
     """Least and most; both are the same where one number is given."""
-    low, high = given if isinstance(given, (tuple, list)) else (given, given)
+    both = tuple(given) if isinstance(given, (tuple, list)) else (given, given)
+    low, high = both if len(both) == 2 and all(isinstance(x, Real) for x in both) else (0, 0)
     if not 0 < low <= high:
         expected = "a positive number, or a least and a greatest one"
         raise ParamError(complaint(where, argument, expected, given))

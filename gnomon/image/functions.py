@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gnomon import ndarray as nd
-from gnomon.base import ParamError, ShapeError, complaint
+from gnomon.base import ParamError, ShapeError, check_kind, complaint
 from gnomon.files import read_bytes
 from gnomon.image.codec import decode
 from gnomon.recordio.header import opencv
@@ -26,7 +26,11 @@ def imdecode(buf: Any, flag: int = 1, to_rgb: bool | int = 1, out: Any = None) -
         FormatError: the bytes are no image.
         GnomonError: OpenCV is not installed.
     """
-    data = bytes(buf.asnumpy().tobytes() if isinstance(buf, nd.NDArray) else buf)
+    if isinstance(buf, nd.NDArray):
+        buf = buf.asnumpy()
+    kinds = (bytes, bytearray, memoryview, np.ndarray)
+    check_kind("imdecode", "buf", buf, kinds, "the bytes of a compressed image")
+    data = bytes(buf)
     image = decode("imdecode", data, {0: 1, 1: 3}.get(flag, 4), rgb=bool(to_rgb))
     return _result(image, out)
 
@@ -62,6 +66,9 @@ def values(where: str, src: Any) -> Any:
         expected = "(height, width, channels)"
         raise ShapeError(complaint(where, "src", expected, f"shape {image.shape}"))
     return image
+
+
+_values = values  # where an argument has that name
 
 
 def check_sizes(where: str, argument: str, given: Any, count: int) -> None:
@@ -130,7 +137,7 @@ def copyMakeBorder(
 
     `values` are those of the first channels, the other ones have 0.
     """
-    image = src.asnumpy()
+    image = _values("copyMakeBorder", src)
     cv2 = opencv("copyMakeBorder")
     colour = np.atleast_1d(values).tolist() or [value] * 4
     done = cv2.copyMakeBorder(image, top, bot, left, right, type, value=colour)
@@ -143,6 +150,8 @@ def scale_down(src_size: Sizes, size: Sizes) -> Sizes:
     >>> scale_down((640, 480), (720, 120))
     (640, 106)
     """
+    check_sizes("scale_down", "src_size", src_size, 2)
+    check_sizes("scale_down", "size", size, 2)
     w, h = size
     sw, sh = src_size
     if sh < h:
@@ -218,6 +227,7 @@ def random_size_crop(
 
 def color_normalize(src: Any, mean: Any, std: Any = None) -> Any:
     """`(src - mean) / std`, each of them a number or one for each channel; None leaves it out."""
+    check_kind("color_normalize", "src", src, (nd.NDArray, np.ndarray), "an image, an NDArray")
     if mean is not None:
         src = src - mean
     return src if std is None else src / std

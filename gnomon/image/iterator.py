@@ -187,9 +187,10 @@ class ImageIter(DataIter):
 
     def check_data_shape(self, data_shape: Sequence[int]) -> None:
         """Raise unless `data_shape` is (channels, height, width) with 1 or 3 channels."""
-        if len(data_shape) != 3 or data_shape[0] not in (1, 3):
-            expected = "(channels, height, width) with 1 or 3 channels"
-            raise ParamError(complaint("ImageIter", "data_shape", expected, tuple(data_shape)))
+        sizes = data_shape if isinstance(data_shape, (tuple, list)) else ()
+        if len(sizes) != 3 or sizes[0] not in (1, 3):
+            expected, got = "(channels, height, width) with 1 or 3 channels", f"{data_shape!r:.60}"
+            raise ParamError(complaint("ImageIter", "data_shape", expected, got))
 
     def check_valid_image(self, data: Sequence[Any]) -> None:
         """Raise ShapeError unless an image has the wanted shape after the augmenters."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from gnomon import ndarray as nd
-from gnomon.base import DTypeError, ParamError, ShapeError, complaint
+from gnomon.base import DTypeError, ParamError, ShapeError, check_kind, complaint
 
 
 def imrotate(src: Any, rotation_degrees: Any, zoom_in: bool = False, zoom_out: bool = False) -> Any:
@@ -25,6 +26,7 @@ def imrotate(src: Any, rotation_degrees: Any, zoom_in: bool = False, zoom_out: b
         ShapeError: `src` has other axes, or another number of images than angles.
         ParamError: both `zoom_in` and `zoom_out`.
     """
+    check_kind("imrotate", "src", src, nd.NDArray, "images, an NDArray")
     if zoom_in and zoom_out:
         raise ParamError(complaint("imrotate", "zoom_out", "False beside zoom_in", True))
     if src.dtype != np.float32:
@@ -73,6 +75,11 @@ def random_rotate(
     Raises:
         DTypeError, ShapeError, ParamError: as `imrotate`.
     """
+    check_kind("random_rotate", "src", src, nd.NDArray, "images, an NDArray")
+    numbers = isinstance(angle_limits, (tuple, list)) and len(angle_limits) == 2
+    if not numbers or not all(isinstance(limit, Real) for limit in angle_limits):
+        expected = "two numbers"
+        raise ParamError(complaint("random_rotate", "angle_limits", expected, angle_limits))
     if src.ndim == 3:
         return imrotate(src, np.random.uniform(*angle_limits), zoom_in, zoom_out)
     angles = np.random.uniform(*angle_limits, size=len(src))

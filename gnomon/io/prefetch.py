@@ -113,7 +113,8 @@ def _renaming(
 ) -> list[Mapping[str, str]]:
     if renames is None:
         return [{}] * count
-    if len(renames) != count:
+    given = renames if isinstance(renames, (list, tuple)) else ()
+    if len(given) != count or not all(isinstance(each, Mapping) for each in given):
         raise ParamError(
             complaint("PrefetchingIter", argument, f"{count} mappings, one per iterator", renames)
         )

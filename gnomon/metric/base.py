@@ -181,6 +181,10 @@ def check_label_shapes(
     if wrap:
         labels = labels if isinstance(labels, (list, tuple)) else [labels]
         preds = preds if isinstance(preds, (list, tuple)) else [preds]
+    for name, value in (("labels", labels), ("preds", preds)):
+        if not hasattr(value, "shape" if shape else "__len__"):
+            expected = "an array" if shape else "a list of arrays"
+            raise TypeError(complaint(where, name, expected, f"{value!r:.60}"))
     want = labels.shape if shape else len(labels)
     got = preds.shape if shape else len(preds)
     if not shape and not want and got:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from typing import Any
 
-from gnomon.base import ParamError, complaint
+from gnomon.base import ParamError, check_kind, complaint
 from gnomon.metric.base import METRICS, EvalMetric, Value, register
 from gnomon.metric.custom import CustomMetric
 
@@ -69,6 +70,7 @@ class CompositeEvalMetric(EvalMetric):
         output_names: Sequence[str] | None = None,
         label_names: Sequence[str] | None = None,
     ) -> None:
+        check_kind("CompositeEvalMetric", "metrics", metrics or (), (list, tuple), "a list")
         self.metrics = [create(each) for each in metrics or ()]
         super().__init__(name, output_names, label_names, has_global_stats=True)
 
@@ -78,6 +80,7 @@ class CompositeEvalMetric(EvalMetric):
 
     def get_metric(self, index: int) -> EvalMetric:
         """The metric at `index`."""
+        check_kind("CompositeEvalMetric.get_metric", "index", index, Integral, "an int")
         if not -len(self.metrics) <= index < len(self.metrics):
             expected = f"an index below {len(self.metrics)}"
             raise ParamError(complaint("CompositeEvalMetric.get_metric", "index", expected, index))

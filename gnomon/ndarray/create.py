@@ -253,7 +253,8 @@ def to_dlpack_for_write(data: Any) -> Any:
 
 
 def concatenate(arrays: Sequence[Any], axis: int = 0, always_copy: bool = True) -> NDArray:
-    """Arrays one after another along `axis`."""
+    """Arrays one after another along `axis`; TypeError where they are no list."""
+    check_kind("concatenate", "arrays", arrays, (list, tuple), "a list of NDArrays")
     if len(arrays) == 1 and not always_copy:
         return arrays[0]
     return find("", "Concat")(*arrays, dim=axis)

@@ -81,6 +81,10 @@ class Optimizer(KeywordHints):
         if not isinstance(param_idx2name or {}, Mapping):
             expected = "a mapping index -> name"
             raise ParamError(complaint("Optimizer", "param_idx2name", expected, param_idx2name))
+        where = type(self).__name__
+        check_kind(where, "param_dict", param_dict or {}, Mapping, "parameters by index")
+        if sym is not None and not hasattr(sym, "attr_dict"):
+            raise TypeError(complaint(where, "sym", "a Symbol", f"{sym!r:.60}"))
         self.rescale_grad = rescale_grad
         self.clip_gradient = clip_gradient
         self.wd = wd

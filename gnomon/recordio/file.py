@@ -22,7 +22,7 @@ from gnomon.base import (
     UnknownNameError,
     complaint,
 )
-from gnomon.files import RandomAccess, file_error, opened, read_bytes
+from gnomon.files import RandomAccess, file_error, opened, path_of, read_bytes
 from gnomon.lock import exclusive
 from gnomon.recordio.parts import LIMIT, Blocks, encode, record, records, resync
 
@@ -56,7 +56,7 @@ class MXRecordIO(KeywordHints):
     def __init__(
         self, uri: str | os.PathLike[str], flag: str, *, skip_corrupt: bool = False
     ) -> None:
-        self.uri = os.fspath(uri)
+        self.uri = path_of(type(self).__name__, uri)
         self.flag = flag
         self.skip_corrupt = skip_corrupt
         self.skipped = 0
@@ -247,7 +247,7 @@ class MXIndexedRecordIO(MXRecordIO):
         *,
         skip_corrupt: bool = False,
     ) -> None:
-        self.idx_path = os.fspath(idx_path)
+        self.idx_path = path_of(type(self).__name__, idx_path)
         self.key_type = key_type
         self.idx: dict[Any, int] = {}
         self.keys: list[Any] = []

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gnomon.base import FormatError, GnomonError, ParamError, complaint
+from gnomon.base import FormatError, GnomonError, ParamError, check_kind, complaint
 from gnomon.lock import load_module
 
 
@@ -38,6 +38,10 @@ def pack(header: IRHeader | tuple[Any, ...], s: bytes) -> bytes:
     Raises:
         ParamError: a field does not fit its place.
     """
+    check_kind("pack", "s", s, (bytes, bytearray, memoryview), "bytes")
+    if not isinstance(header, (tuple, list)) or len(header) != len(IRHeader._fields):
+        expected = "an IRHeader: flag, label, id, id2"
+        raise ParamError(complaint("pack", "header", expected, f"{header!r:.60}"))
     header = IRHeader(*header)
     labels = b""
     if isinstance(header.label, numbers.Number):
@@ -57,6 +61,7 @@ def unpack(s: bytes) -> tuple[IRHeader, bytes]:
     Raises:
         FormatError: the bytes are too short for a header, or for the labels it speaks of.
     """
+    check_kind("unpack", "s", s, (bytes, bytearray, memoryview), "the bytes of a record")
     if len(s) < _HEADER.size:
         raise FormatError(f"unpack: expected at least {_HEADER.size} bytes of header, got {len(s)}")
     header, rest = IRHeader(*_HEADER.unpack_from(s)), s[_HEADER.size :]

@@ -288,7 +288,7 @@ def test_inconsistent_sparse_arrays_are_refused_both_ways(case, monkeypatch):
     monkeypatch.setattr(serialize, "_prepare", lambda x, i: x)
     raw = dumps([SPARSE_FAULTS[case]])
     monkeypatch.undo()
-    with pytest.raises(FormatError, match="offset 32: array 0, .* of shape .*: expected"):
+    with pytest.raises(FormatError, match=r"offset 32: array 0, .* of shape .*: expected"):
         read(raw)
 
 

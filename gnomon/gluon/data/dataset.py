@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Sized
+from numbers import Integral
 from typing import Any
 
 from gnomon import ndarray as nd
-from gnomon.base import ParamError, ShapeError, complaint
+from gnomon.base import ParamError, ShapeError, check_kind, complaint
+from gnomon.files import path_of
 from gnomon.recordio import MXIndexedRecordIO
 
 __all__ = ["ArrayDataset", "Dataset", "RecordFileDataset", "SimpleDataset"]
@@ -35,6 +37,8 @@ class Dataset:
         >>> [len(SimpleDataset(range(10)).shard(3, k)) for k in range(3)]
         [4, 3, 3]
         """
+        check_kind("Dataset.shard", "num_shards", num_shards, Integral, "an int")
+        check_kind("Dataset.shard", "index", index, Integral, "an int")
         if num_shards < 1 or not 0 <= index < num_shards:
             got = (num_shards, index)
             raise ParamError(complaint("Dataset.shard", "index", "0 to num_shards - 1", got))
@@ -44,6 +48,7 @@ class Dataset:
 
     def take(self, count: int | None) -> Dataset:
         """The first `count` samples; all for None."""
+        check_kind("Dataset.take", "count", count, (Integral, type(None)), "an int or None")
         if count is not None and count < 0:
             raise ParamError(complaint("Dataset.take", "count", "at least 0, or None", count))
         return _Chosen(self, range(len(self) if count is None else min(count, len(self))))
@@ -128,8 +133,9 @@ class ArrayDataset(Dataset):
     def __init__(self, *args: Any) -> None:
         if not args:
             raise ParamError(complaint("ArrayDataset", "args", "at least one array", "none"))
-        self._length = len(args[0])
+        self._length = len(args[0]) if hasattr(args[0], "__len__") else 0
         for number, data in enumerate(args):
+            check_kind("ArrayDataset", f"array {number}", data, Sized, "an array or a list")
             if len(data) != self._length:
                 expected = f"{self._length} samples, as the first has"
                 where = f"array {number}"
@@ -154,7 +160,7 @@ class RecordFileDataset(Dataset):
     """The records of a RecordIO file as bytes; its index lies beside it, with the ending `.idx`."""
 
     def __init__(self, filename: str | os.PathLike[str]) -> None:
-        self.filename = os.fspath(filename)
+        self.filename = path_of("RecordFileDataset", filename)
         folder, slash, name = self.filename.rpartition("/")  # no `Path`: it may be memory://a.rec
         self.idx_file = f"{folder}{slash}{name.rpartition('.')[0] or name}.idx"
         self._record = MXIndexedRecordIO(self.idx_file, self.filename, "r")

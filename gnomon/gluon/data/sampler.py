@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from gnomon.base import KeywordHints, ParamError, complaint
+from gnomon.base import KeywordHints, ParamError, check_kind, complaint
 
 __all__ = ["BatchSampler", "FilterSampler", "RandomSampler", "Sampler", "SequentialSampler"]
 
@@ -28,6 +29,8 @@ class SequentialSampler(Sampler):
     """`length` numbers from `start` on."""
 
     def __init__(self, length: int, start: int = 0) -> None:
+        check_kind("SequentialSampler", "length", length, Integral, "an int")
+        check_kind("SequentialSampler", "start", start, Integral, "an int")
         self._length, self._start = length, start
 
     def __iter__(self) -> Iterator[int]:
@@ -41,6 +44,7 @@ class RandomSampler(Sampler):
     """The numbers below `length` in an order that NumPy's global generator draws."""
 
     def __init__(self, length: int) -> None:
+        check_kind("RandomSampler", "length", length, Integral, "an int")
         self._length = length
 
     def __iter__(self) -> Iterator[int]:
@@ -56,6 +60,7 @@ class FilterSampler(Sampler):
     """The numbers of the samples of `dataset` for which `fn(sample)` is true."""
 
     def __init__(self, fn: Callable[[Any], Any], dataset: Any) -> None:
+        check_kind("FilterSampler", "dataset", dataset, Sized, "a data set")
         self._numbers = [i for i in range(len(dataset)) if fn(dataset[i])]
 
     def __iter__(self) -> Iterator[int]:
@@ -80,8 +85,9 @@ class BatchSampler(Sampler):
         if last_batch not in LAST_BATCH:
             got = repr(last_batch)
             raise ParamError(complaint("BatchSampler", "last_batch", f"one of {LAST_BATCH}", got))
-        if batch_size < 1:
-            raise ParamError(complaint("BatchSampler", "batch_size", "at least 1", batch_size))
+        if not isinstance(batch_size, Integral) or batch_size < 1:
+            expected = "a whole number from 1"
+            raise ParamError(complaint("BatchSampler", "batch_size", expected, batch_size))
         self._sampler, self._batch_size, self._last_batch = sampler, batch_size, last_batch
         self._prev: list[int] = []
 
