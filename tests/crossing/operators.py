@@ -141,7 +141,7 @@ def moved(p: Pool, f: str) -> str:
     cut = p.rng.randint(0, shape[axis] if abs(axis) < len(shape) else 1)
     ones = f"{f}.ones(({len(shape)}, 2))"
     return p.rng.choice([
-        f"{f}.scatter_nd({f}.ones((2,)), {f}.zeros((1, 2)), shape=({p.rng.randint(1, 4)},))",
+        f"{f}.scatter_nd({f}.ones((1,)), {f}.zeros((1, 1)), shape=({p.rng.randint(1, 4)},))",
         f"{f}.gather_nd({x}, {ones} * 0)",
         f"{f}.ravel_multi_index({f}.abs({f}.sign({ones})), shape={(3,) * len(shape)})",
         f"{f}.unravel_index({f}.clip({f}.round({p.of(1)}), 0, 8), shape=(3, 3))",

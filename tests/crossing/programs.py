@@ -30,7 +30,7 @@ METRICS = """
 """.split()
 LOSSES = "L2Loss L1Loss SoftmaxCrossEntropyLoss HuberLoss HingeLoss LogisticLoss KLDivLoss".split()
 SAFE = "+ - * + - * /".split()
-WRONG = "None 'x' -1 (2, 3) [] 2**40 object()".split(" ")
+WRONG = "None|'x'|-1|(2, 3)|[]|2**40|object()".split("|")
 
 
 def space(mx: Any) -> dict[str, Any]:

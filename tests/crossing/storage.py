@@ -28,8 +28,6 @@ def made(w: Any) -> Iterator[str]:
         f"nd.sparse.zeros({rng.choice(['csr', 'row_sparse'])!r}, ({rows}, {columns}))",
         f"nd.sparse.csr_matrix(([1.0, 2.0], ([0, {rows - 1}], [0, {columns - 1}])), "
         f"shape=({rows}, {columns}))",
-        f"nd.sparse.row_sparse_array(({values}, {[k + 9 for k in kept]}), "
-        f"shape=({rows}, {columns}))",
     ])  # fmt: skip
     yield f"{w.fresh('a')} = {text}"
 
