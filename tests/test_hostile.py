@@ -113,7 +113,7 @@ WRONG: list[Callable[[], object]] = [
     lambda: mx.metric.F1().update([["x"]], [mx.nd.ones((1, 2))]),
     lambda: mx.metric.Loss().update(None, [object()]),
     lambda: mx.optimizer.Adam().create_state(0, 3),
-    lambda: mx.optimizer.SGD(momentum=1).create_state_multi_precision(0, None),
+    lambda: mx.optimizer.SGD(multi_precision=True).create_state_multi_precision(0, None),
     lambda: mx.optimizer.SGD().formula(3, None, (), 1),
     lambda: mx.executor_manager.DataParallelExecutorManager(3, mx.cpu(), None),
     lambda: mx.executor_manager.DataParallelExecutorManager(mx.sym.Variable("x"), 3, None),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gnomon import shadow
+from gnomon.base import DTypeError, complaint
 from gnomon.expr.node import Expr
 from gnomon.ops.simple import (
     EnvArguments,
@@ -35,7 +36,10 @@ def smooth_l1_gradient(x: float, square: float) -> float:
 
 
 def forward(data: Expr, env: EnvArguments) -> Expr:
-    """The loss of every element."""
+    """The loss of every element; DTypeError where they are no reals."""
+    if data.dtype.kind != "f":
+        expected = "floating-point numbers"
+        raise DTypeError(complaint("smooth_l1", "data", expected, data.dtype.name))
     return smooth_l1_loss(data, env.scalar**2)
 
 

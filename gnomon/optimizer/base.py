@@ -163,6 +163,8 @@ class Optimizer(KeywordHints):
 
     def create_state_multi_precision(self, index: Any, weight: Any) -> Any:
         """`create_state`, and a float32 copy where `multi_precision` asks for one."""
+        where = f"{type(self).__name__}.create_state"
+        check_kind(where, "weight", weight, Array, "an NDArray")
         if not self._needs_master(weight):
             return self.create_state(index, weight)
         master = weight.astype(np.float32)

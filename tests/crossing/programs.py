@@ -121,7 +121,7 @@ class Writer:
         other = self.rng.choice([p.number(), p.wide(x), p.like(x), p.wide(x)])
         sign = self.rng.choice("+ - * / % ** < <= == != > >=".split())
         if sign == "**":
-            other = self.rng.choice(["2", "1", "0", "3"])
+            other = self.rng.choice(["2", "1", "3"])
         text = f"{x} {sign} {other}" if self.chance(0.7) or sign == "**" else f"{other} {sign} {x}"
         yield f"{self.fresh('a')} = {text}"
 

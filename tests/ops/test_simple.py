@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import gnomon as mx
 from gnomon import shadow
-from gnomon.base import GnomonError, ParamError, ShapeError
+from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError
 from gnomon.expr.node import Expr
 from gnomon.ops import find, registry
 from gnomon.ops.property import OpContext
@@ -49,6 +50,8 @@ def test_the_worked_example_says_what_it_is():
     assert "sigma" in cls.__doc__
     with pytest.raises(ParamError, match=r"smooth_l1: argument .scaler..*did you mean 'scalar'"):
         cls(scaler=2)
+    with pytest.raises(DTypeError, match="smooth_l1: argument 'data': expected floating-point"):
+        mx.nd.smooth_l1(mx.nd.ones(2, dtype="int32"))
 
 
 def test_the_composite_and_its_gradient():
