@@ -58,7 +58,7 @@ class Context(Frozen):
             put(self, "device_typeid", device_type.device_typeid)
             put(self, "device_id", device_type.device_id)
             return
-        if device_type not in self.devstr2type:
+        if not isinstance(device_type, str) or device_type not in self.devstr2type:
             known = "one of " + ", ".join(self.devstr2type)
             got = repr(device_type) + nearest(str(device_type), self.devstr2type)
             raise ParamError(complaint("Context", "device_type", known, got))

@@ -228,6 +228,7 @@ def from_numpy(ndarray: Any, zero_copy: bool = True, array_cls: Any = None) -> N
     Raises:
         ParamError: `zero_copy` of an array that is not in C order.
     """
+    check_kind("from_numpy", "ndarray", ndarray, np.ndarray, "a NumPy array")
     if not zero_copy:
         return array(ndarray, dtype=ndarray.dtype)
     if not ndarray.flags["C_CONTIGUOUS"]:
@@ -244,11 +245,13 @@ def from_dlpack(dlpack: Any) -> NDArray:
 
 def to_dlpack_for_read(data: Any) -> Any:
     """A DLPack capsule to read from, once all writes are done."""
+    check_kind("to_dlpack_for_read", "data", data, Array, "an NDArray")
     return data.to_dlpack_for_read()
 
 
 def to_dlpack_for_write(data: Any) -> Any:
     """A DLPack capsule to write to, once all reads and writes are done."""
+    check_kind("to_dlpack_for_write", "data", data, Array, "an NDArray")
     return data.to_dlpack_for_write()
 
 

@@ -52,7 +52,7 @@ class FusedRNNCell(BaseRNNCell):
         prefix: str | None = None,
         params: RNNParams | None = None,
     ) -> None:
-        if mode not in GATES:
+        if not isinstance(mode, str) or mode not in GATES:
             raise ParamError(complaint("FusedRNNCell", "mode", f"one of {[*GATES]}", repr(mode)))
         super().__init__(prefix=f"{mode}_" if prefix is None else prefix, params=params)
         num_layers = checked_count("FusedRNNCell", "num_layers", num_layers)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Number
+from numbers import Number, Real
 from typing import Any
 
 from gnomon import dtype as dtypes
@@ -36,6 +36,7 @@ def ones(shape: Any, dtype: Any = None, **kwargs: Any) -> Symbol:
 
 def full(shape: Any, val: float, dtype: Any = None, **kwargs: Any) -> Symbol:
     """A symbol of one number everywhere."""
+    check_kind("sym.full", "val", val, Real, "a number")
     return _made("_full", dtype, kwargs, {"shape": shape, "value": float(val)})
 
 

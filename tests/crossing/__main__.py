@@ -91,6 +91,8 @@ def told(value: Any) -> Any:
             return f"unreadable: {type(error).__name__}"
         raw = np.asarray(array).tobytes()
         return "array", str(np.dtype(value.dtype)), array.shape, raw, value.stype
+    if isinstance(value, np.ndarray) and value.size == 1:  # asscalar of shape (1, 1)
+        return value.item()
     if isinstance(value, (list, tuple)):
         return [told(x) for x in value]
     if isinstance(value, (int, float, str, bool, np.number)):

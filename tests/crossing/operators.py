@@ -72,7 +72,7 @@ def layer(p: Pool, f: str) -> str:
         f"num_groups={p.rng.choice((1, channels))})",
         f"{f}.InstanceNorm({x}, {f}.ones(({channels},)), {f}.ones(({channels},)))",
         f"{f}.LeakyReLU({x}, {f}.ones(({channels},)) / 4, act_type='prelu')",
-        f"{f}.LeakyReLU({x}, act_type={p.rng.choice(['selu', 'elu'])!r}, slope=0.5)",
+        f"{f}.LeakyReLU({x}, act_type='elu', slope=0.5)",
         f"{f}.softmax({x}, axis=1, temperature=0.5)",
         f"{f}.SoftmaxActivation({x}, mode='channel')",
     ])  # fmt: skip
@@ -144,7 +144,8 @@ def moved(p: Pool, f: str) -> str:
         f"{f}.scatter_nd({f}.ones((1,)), {f}.zeros((1, 1)), shape=({p.rng.randint(1, 4)},))",
         f"{f}.gather_nd({x}, {ones} * 0)",
         f"{f}.ravel_multi_index({f}.abs({f}.sign({ones})), shape={(3,) * len(shape)})",
-        f"{f}.unravel_index({f}.clip({f}.round({p.of(1)}), 0, 8), shape=(3, 3))",
+        f"{f}.unravel_index({f}.clip({f}.reshape({p.of(1)}, shape=(-1,)), 0, 8), "
+        "shape=(3, 3))",
         f"{f}.argsort({x}, axis={axis}, is_ascend={p.rng.random() < 0.5}) * 0",
         f"{f}.topk({x}, axis={axis}, k=1, ret_typ='both')[0]",
         f"{f}.contrib.arange_like({x}, axis={axis}, start=1)",

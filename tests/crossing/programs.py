@@ -314,9 +314,9 @@ class Writer:
     # -- training -------------------------------------------------------------------------------
 
     def updated(self) -> Iterator[str]:
-        """Steps of an optimizer on a weight."""
+        """Steps of an optimizer on a weight; in float16 MXNet's states have few digits."""
         name, _, options = self.rng.choice(OPTIMIZERS).partition("|")
-        w = self.pool.some(lambda v: np.dtype(v.dtype).kind == "f")
+        w = self.pool.some(lambda v: v.dtype in (np.float32, np.float64))
         o = self.fresh("o")
         options = f"learning_rate={self.rng.choice((0.5, 0.125))}, {options}"
         yield f"{o} = mx.optimizer.get_updater(mx.optimizer.create({name!r}, {options}))"
@@ -363,7 +363,7 @@ class Writer:
             f"Dense(2, activation={self.rng.choice(ACTIVE)!r})", "LayerNorm()", "Dropout(0.0)",
             f"Activation({self.rng.choice(ACTIVE)!r})", "Flatten()", "BatchNorm()", "ELU()",
             "LeakyReLU(0.1)", "PReLU()", "GELU()", "Swish()", "InstanceNorm()",
-            "HybridLambda(lambda F, x: F.relu(x) - x)", "SELU()",
+            "HybridLambda(lambda F, x: F.relu(x) - x)",
         ]  # fmt: skip
         if rank == 4 or self.chance(0.05):
             some += ["Conv2D(2, 1)", "Conv2D(3, (2, 1), padding=1, activation='relu')"] * 3

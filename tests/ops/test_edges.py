@@ -66,3 +66,13 @@ def test_a_window_without_a_maximum_takes_its_first_element(value):
     y.backward()
     assert y.asnumpy().ravel().tolist() == [np.finfo(np.float32).min] * 2
     assert x.grad.asnumpy().ravel().tolist() == [1, 0, 1, 0, 0, 0, 0, 0]
+
+
+def test_windows_of_padding_alone_have_sums_of_0():
+    x = mx.nd.array([[[1.0, 2, 3, 4, 5]]])
+    x.attach_grad()
+    with mx.autograd.record():
+        y = mx.nd.Pooling(x, kernel=(2,), stride=(1,), pad=(3,), pool_type="sum")
+    y.backward()
+    assert y.asnumpy().tolist() == [[[0, 0, 1, 3, 5, 7, 9, 5, 0, 0]]]  # as MXNet's
+    assert x.grad.asnumpy().tolist() == [[[2, 2, 2, 2, 2]]]

@@ -106,6 +106,7 @@ RECORDS = [
     record("Pooling", (1, 2, 5), kernel=(3,), stride=(2,), pad=(1,), pool_type="avg",
            count_include_pad=False),
     record("Pooling", (1, 2, 5), kernel=(2,), pool_type="sum"),
+    record("Pooling", (1, 2, 3, 4), kernel=(1, 2), pad=(2, 3), pool_type="sum"),
     record("Pooling", (1, 2, 5), kernel=(2,), pool_type="lp", p_value=2, low=0.5),
     record("Pooling", [[[1.0, -2, 3, -4]]], kernel=(4,), pool_type="lp", p_value=1,
            reference=lambda x: x.sum(2, keepdims=True)),

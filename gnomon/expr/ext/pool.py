@@ -54,7 +54,7 @@ class Pool(Chainer):
             raise ShapeError(complaint("pool", "src", f"at least {rank} axes", f"{self.src!r}"))
         counts = windows.counts(self.src.shape[front:])
         hollow = any(p >= k for p, k in zip(windows.pad, windows.kernel, strict=True))
-        if min(counts) < 1 or hollow:
+        if min(counts) < 1 or (hollow and self.reducer != SUM):  # nothing has a sum, no extreme
             expected = f"windows that fit {self.src!r}, pad below kernel"
             raise ShapeError(complaint("pool", "kernel", expected, windows))
         return (*self.src.shape[:front], *counts), self.src.dtype

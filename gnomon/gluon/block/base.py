@@ -161,6 +161,9 @@ class Block(KeywordHints):
 
     def apply(self, fn: Callable[[Block], Any]) -> Block:
         """Call `fn` with every block inside, then with this one; the block."""
+        if not callable(fn):
+            where, got = f"{type(self).__name__}.apply", f"{fn!r:.60}"
+            raise TypeError(complaint(where, "fn", "a function of a block", got))
         for child in self._children.values():
             child.apply(fn)
         fn(self)

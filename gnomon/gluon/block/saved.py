@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gnomon.base import FormatError
-from gnomon.files import read_bytes, replacing
+from gnomon.files import path_of, read_bytes, replacing
 
 TRACE = "in_format", "out_format", "inputs", "symbol"
 
@@ -22,7 +22,7 @@ def save(block: Any, prefix: str) -> None:
     """Write the two files of a model."""
     numbers = {id(b): k for k, b in enumerate(block._blocks())}
     entry = _entry(block, numbers)
-    with replacing("Block.save", f"{os.fspath(prefix)}-model.json") as stream:
+    with replacing("Block.save", f"{path_of('Block.save', prefix)}-model.json") as stream:
         stream.write(json.dumps({_title(block, numbers): entry}).encode())
     block.save_parameters(f"{os.fspath(prefix)}-model.params")
 
@@ -48,7 +48,7 @@ def load(block: Any, prefix: str) -> None:
     Raises:
         FormatError: they are no such files, or say other blocks.
     """
-    path = f"{os.fspath(prefix)}-model.json"
+    path = f"{path_of('Block.load', prefix)}-model.json"
     try:
         found = json.loads(read_bytes("Block.load", path))
     except ValueError as error:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 from gnomon import initializer
-from gnomon.base import ParamError, complaint
+from gnomon.base import ParamError, check_kind, complaint
 from gnomon.gluon.block import HybridBlock
 
 
@@ -43,6 +44,7 @@ class LeakyReLU(HybridBlock):
     """
 
     def __init__(self, alpha: float, **kwargs: Any) -> None:
+        check_kind("LeakyReLU", "alpha", alpha, Real, "a number")
         if alpha < 0:
             raise ParamError(complaint("LeakyReLU", "alpha", "at least 0", alpha))
         super().__init__(**kwargs)

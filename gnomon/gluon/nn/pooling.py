@@ -30,7 +30,7 @@ def check_layout(where: str, layout: str | None, axes: int) -> str:
     """`layout`, or the usual one; ParamError where it is none of so many axes."""
     known = LAYOUTS[axes]
     layout = known[0] if layout is None else layout
-    if layout not in known:
+    if not isinstance(layout, str) or layout not in known:
         raise ParamError(complaint(where, "layout", f"one of {', '.join(known)}", repr(layout)))
     return layout
 

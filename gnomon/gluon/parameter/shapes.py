@@ -24,7 +24,7 @@ def as_shape(shape: Any) -> Shape | None:
         return None
     try:
         return tuple(map(int, shape)) if hasattr(shape, "__iter__") else (int(shape),)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         got = f"{shape!r:.60}"
         raise TypeError(complaint("Parameter", "shape", "a number or numbers", got)) from None
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
+from gnomon.base import check_kind
 from gnomon.gluon.rnn.base import HybridRecurrentCell
 
 
@@ -33,6 +35,8 @@ class DenseCell(HybridRecurrentCell):
         params: Any = None,
     ) -> None:
         super().__init__(prefix=prefix, params=params)
+        for name, size in (("hidden_size", hidden_size), ("input_size", input_size)):
+            check_kind(type(self).__name__, name, size, Integral, "an int")
         self._hidden_size, self._input_size = hidden_size, input_size
         rows = self._gates * hidden_size
 
