@@ -125,13 +125,13 @@ def access(where: str, path: Any, doing: str = "read") -> Iterator[None]:
         raise file_error(where, doing, name, error) from error
 
 
-def path_of(where: str, path: Any) -> str:
+def path_of(where: str, path: Any, argument: str = "path") -> str:
     """A path as text; TypeError where it is none, ParamError where no file can have it."""
     if not isinstance(path, str | os.PathLike):
-        raise TypeError(complaint(where, "path", "a path", f"{path!r:.60}"))
+        raise TypeError(complaint(where, argument, "a path", f"{path!r:.60}"))
     name = os.fsdecode(path)
     if "\0" in name:
-        raise ParamError(complaint(where, "path", "a path", repr(name)))
+        raise ParamError(complaint(where, argument, "a path", repr(name)))
     return name
 
 

@@ -6,7 +6,6 @@ old ones as they are. Only `_set_attr` changes a node, for every symbol that con
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -23,7 +22,7 @@ from gnomon.base import (
 from gnomon.context import Context, current_context
 from gnomon.executor.bind import Arrays, Shared, Wanted, bind, simple_bind
 from gnomon.executor.executor import Executor
-from gnomon.files import read_bytes, replacing
+from gnomon.files import path_of, read_bytes, replacing
 from gnomon.frames import entrance
 from gnomon.graph import json, show
 from gnomon.graph.legacy import HIDDEN, hidden_key
@@ -235,7 +234,7 @@ class Symbol(Arithmetic, Methods):
             GnomonError: the file cannot be written; what stood there is untouched.
         """
         text = self.tojson(remove_amp_cast)
-        with replacing("Symbol.save", fname) as stream:
+        with replacing("Symbol.save", path_of("Symbol.save", fname, "fname")) as stream:
             stream.write(text.encode())
 
     def debug_str(self) -> str:
@@ -336,13 +335,6 @@ def shown(node: Node) -> dict[str, str]:
     return {**node.attrs, **plain}
 
 
-def path(where: str, fname: Any) -> str:
-    """`fname` as text; TypeError when it is no path."""
-    if not isinstance(fname, (str, os.PathLike)):
-        raise TypeError(complaint(where, "fname", "a path", repr(fname)))
-    return os.fspath(fname)
-
-
 def load_json(json_str: str) -> Symbol:
     """The symbol in a text that any version of MXNet from 0.5 to 1.9 wrote.
 
@@ -364,7 +356,7 @@ def load(fname: str) -> Symbol:
         FormatError: no symbol; an unknown operator or attribute; it names file and node.
     """
     try:
-        text = read_bytes("symbol.load", fname).decode()
+        text = read_bytes("symbol.load", path_of("symbol.load", fname, "fname")).decode()
     except UnicodeDecodeError as error:
         raise FormatError(f"{fname}: expected text, got {error}") from None
     return Symbol(json.loads(text, str(fname)).outputs)

@@ -124,7 +124,7 @@ def test_several_labels(folder):
         (None, "write one by --list"),
         ("x\tcat/a.png\n", "line 1"),
         ("0\tcat/a.png\n", "bad.lst: cat/a.png: expected a label or several, got none"),
-        ("0\t1\tcat/none.png\n", "bad.rec: cannot read 'images/cat/none.png'"),
+        ("0\t1\tcat/none.png\n", "bad.rec: im2rec: cannot read 'images/cat/none.png'"),
         ("0\t1\tdog/note.txt\n", "no image of "),
     ],
 )
@@ -143,7 +143,10 @@ def test_what_is_no_image_is_told_and_left_out(folder, capsys):
     assert im2rec("some", "images") == 0
     told = capsys.readouterr().err
     assert "some.rec: 'images/dog/note.txt' is no image; left out" in told
-    assert "some.rec: cannot read 'images/cat/none.png': No such file or directory; left" in told
+    assert (
+        "some.rec: im2rec: cannot read 'images/cat/none.png': No such file or directory; left"
+        in told
+    )
     assert "some.rec: 2 images" in told
     with mx.recordio.MXIndexedRecordIO("some.idx", "some.rec", "r") as file:
         assert file.keys == [0, 3]

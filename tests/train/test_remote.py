@@ -107,7 +107,7 @@ def test_files_of_a_web_server(tmp_path, address):
     (tmp_path / "a.csv").write_text("1,2\n3,4\n")
     it = mx.io.CSVIter(data_csv=f"{address}/a.csv", data_shape=(2,), batch_size=2)
     assert next(it).data[0].asnumpy().tolist() == [[1, 2], [3, 4]]
-    with pytest.raises(OSError, match=r"No such file or directory: '.*no\.rec'"):
+    with pytest.raises(mx.MXNetError, match=r"read '.*no\.rec': No such file or directory"):
         mx.recordio.MXRecordIO(f"{address}/no.rec", "r")
     with pytest.raises(mx.MXNetError, match=r"new\.rec': fsspec cannot write"):
         mx.recordio.MXRecordIO(f"{address}/new.rec", "w")
