@@ -68,9 +68,6 @@ def values(where: str, src: Any) -> Any:
     return image
 
 
-_values = values  # where an argument has that name
-
-
 def check_sizes(where: str, argument: str, given: Any, count: int) -> None:
     """Raises ParamError unless `given` is a size from 1, or two, (width, height)."""
     sizes = given if count > 1 and isinstance(given, (tuple, list)) else (given,)
@@ -137,7 +134,8 @@ def copyMakeBorder(
 
     `values` are those of the first channels, the other ones have 0.
     """
-    image = _values("copyMakeBorder", src)
+    check_kind("copyMakeBorder", "src", src, nd.NDArray, "an image, an NDArray")
+    image = src.asnumpy()
     cv2 = opencv("copyMakeBorder")
     colour = np.atleast_1d(values).tolist() or [value] * 4
     done = cv2.copyMakeBorder(image, top, bot, left, right, type, value=colour)

@@ -214,7 +214,7 @@ class BaseModule(Computation):
             raise ParamError(complaint("Module.fit", "train_data", "a DataIter", got))
         metric = metrics.create(eval_metric)
         check = metric if validation_metric is None else metrics.create(validation_metric)
-        self._need_labels("train_data", train_data)
+        self._need_labels(train_data)
         self.bind(
             data_shapes=train_data.provide_data,
             label_shapes=train_data.provide_label,
@@ -236,12 +236,12 @@ class BaseModule(Computation):
                 self._log(epoch, "Validation", scored)
             train_data.reset()
 
-    def _need_labels(self, argument: str, data: Any) -> None:
-        """Raises ParamError where the network takes labels and `data` has none."""
+    def _need_labels(self, train_data: Any) -> None:
+        """Raises ParamError where the network takes labels and `train_data` has none."""
         names = getattr(self, "label_names", None)
-        if names and not data.provide_label:
+        if names and not train_data.provide_label:
             where, expected = f"{type(self).__name__}.fit", f"labels for {', '.join(names)}"
-            raise ParamError(complaint(where, argument, expected, "data without labels"))
+            raise ParamError(complaint(where, "train_data", expected, "data without labels"))
 
     def _fit_epoch(self, given: dict[str, Any], eval_metric: Any, epoch: int) -> None:
         """Train on every batch once, and log the metric; `given` are the arguments of `fit`.

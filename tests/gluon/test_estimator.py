@@ -11,7 +11,7 @@ import pytest
 from golden import estimator as scenarios
 
 import gnomon as mx
-from gnomon.base import FormatError, ParamError
+from gnomon.base import MissingFileError, ParamError
 from gnomon.gluon.contrib import estimator as est
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -64,7 +64,7 @@ def test_a_training_that_was_finished_is_resumed(tmp_path):
     weights = [each.net.weight.data().asnumpy() for each in (done, first)]
     np.testing.assert_array_equal(*weights)
     (tmp_path / "model-epoch1batch8.states").unlink()
-    with pytest.raises(FormatError, match=r"batch8\.states is missing beside its parameters"):
+    with pytest.raises(MissingFileError, match=r"batch8\.states is missing beside its parameters"):
         done.fit(source(), epochs=2, event_handlers=[keeper])
 
 

@@ -221,7 +221,7 @@ def test_a_full_disk_while_packing(tmp_path):
     """
     done = run(tmp_path, code)
     assert done.returncode == 1
-    assert re.search(r"gnomon: .*large: '.*a\.rec.*'", done.stderr), done.stderr
+    assert re.search(r"gnomon: .*cannot write '.*a\.rec.*': .*large", done.stderr), done.stderr
     assert "Traceback" not in done.stderr
     assert (tmp_path / "a.rec").read_bytes() == b"before"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.lst", "a.rec", "img"]
