@@ -8,6 +8,7 @@ import tempfile
 import pytest
 from hypothesis import settings
 
+from gnomon.executor import again
 from gnomon.ndarray.lazy import fusion_group, repeat
 from gnomon.runtime.libraries.dnn.library import why_not
 from gnomon.runtime.statements import fields
@@ -39,7 +40,8 @@ if not fields.readable():
 @pytest.fixture(autouse=True, scope="session")
 def what_comes_again_is_compiled():
     """So that tests of few rounds run it both ways: as single operators, and natively."""
-    fusion_group.OFTEN, repeat.WORTH = 1, 2
+    fusion_group.OFTEN = 1
+    again.again.worth = repeat.again.worth = 2
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,8 @@
 """Pushes of long native work by native code: a task that was in the stream goes there again.
 
 As the pushes of `native_push.py` it needs no lock, and leaves to Python, with nothing done,
-whatever is not usual: a thread amidst an entry, work held back, observers, variables that a job
-queues for, much that is pending. What is over is settled by Python.
+whatever is not usual: a thread amidst an entry, work held back, observers, variables that others
+than work behind the program use. What is over is settled by Python, which also waits for room.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from gnomon.engine.failure import push_site
 from gnomon.engine.job import BEHIND, INLINE, Job, make_job
 from gnomon.engine.native_push import is_quiet
 from gnomon.engine.state import EngineState, admit
-from gnomon.engine.var import Var
+from gnomon.engine.var import Var, is_unread
 from gnomon.native.words import native
 from gnomon.runtime.devices.pool import in_use, pool_of
 from gnomon.runtime.execution import stream
@@ -25,15 +25,32 @@ _MEMORY = pool_of("cpu")
 
 
 @native
-def is_coming(var: Var) -> bool:
-    """Whether no job queues for a variable, and its value is there, or is written behind the
-    program."""
+def _are_all_behind(engine: EngineState) -> bool:
+    """Whether all that is pending is behind the program, so that nothing else uses a variable."""
+    count = len(engine._behind)
+    if engine._pending != count:
+        return False
+    return count == 0 or engine._behind[0].state == BEHIND  # else it is being settled
+
+
+@native
+def is_coming(engine: EngineState, var: Var) -> bool:
+    """Whether work behind the program may read a variable: its value is there, or comes from
+    there."""
     writer: object = var.writer
     if var.failure is not None:
         return False
+    if _are_all_behind(engine):
+        return True
     if writer is not None and cast(Job, writer).state != BEHIND:
         return False
     return var.queue is None or not var.queue
+
+
+@native
+def is_for_writing(engine: EngineState, var: Var) -> bool:
+    """Whether work behind the program may write a variable."""
+    return is_coming(engine, var) and (is_unread(var) or _are_all_behind(engine))
 
 
 @native
@@ -44,17 +61,28 @@ def most_memory(base: int) -> int:
 
 @native
 def goes_behind(engine: EngineState) -> bool:
-    """Whether all is as usual for work to go behind the program; what is over there is settled."""
+    """Whether all is as usual for work to go behind the program, and there is room.
+
+    What is over there is settled, and the first is waited for where there is much.
+    """
     if not engine._usual or not is_known_available() or is_watched():
         return False
     if len(engine._behind) > 0:
         cast(Any, engine)._collect()
-    if not is_quiet(engine) or engine._sleepers or len(engine._behind) >= stream.ROOM:
-        return False
+    if is_quiet(engine) and _is_crowded(engine):  # amidst an entry no thread may wait
+        cast(Any, engine)._make_room()
+    return is_quiet(engine) and not engine._sleepers and not _is_crowded(engine)
+
+
+@native
+def _is_crowded(engine: EngineState) -> bool:
+    """Whether much is pending behind the program, or uses much memory."""
+    if len(engine._behind) >= stream.ROOM:
+        return True
     used = in_use(_MEMORY)
     if len(engine._behind) == 0:
         engine._base = used
-    return used <= most_memory(engine._base)
+    return used > most_memory(engine._base)
 
 
 @native

@@ -1,94 +1,153 @@
-"""Again: a pass as it was pushed before, with nothing to be put or copied, by native code.
+"""Again: a pass that went behind the program goes there again by native code.
 
-A long program that went behind the program leaves its task to be entered once more. For anything
-unusual the answer is False, with nothing done: memory that other code looks at, or reads before it
-is written; a job on what is written that is not behind the program itself.
+A long program leaves its task to be entered once more, with the words that are put before it and
+after. For anything unusual the answer is False, with nothing done: no task is left, or one of
+another pass; memory that other code looks at, or reads before it is written; a job on what is
+written that is not behind the program itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from typing import cast
 
 from gnomon.collector import resting
 from gnomon.engine import Var
 from gnomon.engine.current import PROCESS, is_unobserved
 from gnomon.engine.engine import Engine
-from gnomon.engine.native_behind import entered_behind, goes_behind, is_coming
-from gnomon.engine.var import is_unread
-from gnomon.native.serve import served
-from gnomon.native.words import native, popped, whole
+from gnomon.engine.native_behind import entered_behind, goes_behind, is_coming, is_for_writing
+from gnomon.executor.program import Slot
+from gnomon.native.serve import Later
+from gnomon.native.words import Words, native, popped, whole
 from gnomon.ndarray.core.chunk import Chunk
 from gnomon.record import Frozen, put
 from gnomon.runtime.execution.program import Program
-from gnomon.runtime.execution.stream import Task
-from gnomon.runtime.once import once
+from gnomon.runtime.execution.stream import AFTER, BEFORE, PAIRS, Pair, Task, place_of
+from gnomon.runtime.ffi import Block
+
+WORTH = 100  # pushes: without native code one takes 100 us more, and compiling that 0.2 s
 
 
 @whole
-class Again(Frozen):
-    """A program, and the variables that it reads and writes."""
+class Moving(Frozen):
+    """The words of a program that say where an array lies; between its runs that is at `home`.
 
-    __slots__ = ("const", "mutate", "name", "program", "spare")
+    For native code: of each of `count` words, the place and what is added to the address lie from
+    `rows` on.
+    """
 
-    const: tuple[Var, ...]
-    mutate: tuple[Var, ...]
-    name: str
-    program: Program
-    spare: list[Task]  # what native code may enter
+    __slots__ = ("_keep", "_slots", "count", "home", "rows")
 
-    def __init__(self, program: Program, const: tuple[Var, ...], mutate: tuple[Var, ...]) -> None:
-        put(self, "program", program)
-        put(self, "const", const)
-        put(self, "mutate", mutate)
-        put(self, "name", program.name)
-        put(self, "spare", program.kept_tasks())
+    count: int
+    home: int
+    rows: int
+
+    def __init__(self, home: int, slots: Sequence[Slot]) -> None:
+        rows = Block([x for words, k, offset in slots for x in (place_of(words, k), offset)] or 1)
+        put(self, "_keep", rows)
+        put(self, "_slots", slots)
+        put(self, "count", len(slots))
+        put(self, "home", home)
+        put(self, "rows", rows.address)
+
+    def put(self, address: int) -> None:
+        """Let the program read at `address`."""
+        for words, k, offset in self._slots:
+            words[k] = address + offset
+
+    def pairs(self, address: int) -> list[Pair]:
+        """What `put` puts where."""
+        return [(place_of(words, k), address + offset) for words, k, offset in self._slots]
+
+
+Moved = tuple[Moving, int]  # an array's words, and where it lies in one run
 
 
 @native
-def _is_open(var: Var) -> bool:
-    """Whether work behind the program may use a variable."""
-    if var.deleted or not is_coming(var):
+def _is_open(engine: Engine, var: Var) -> bool:
+    """Whether work behind the program may read a variable, and nothing else looks at its memory."""
+    if var.deleted or not is_coming(engine, var):
         return False
     return not (isinstance(var, Chunk) and var.shared)
 
 
 @native
-def _are_open(again: Again) -> bool:
-    """Whether work behind the program may use all variables."""
-    for var in again.const:
-        if not _is_open(var):
+def _are_open(engine: Engine, const: tuple[Var, ...], mutate: tuple[Var, ...]) -> bool:
+    """Whether work behind the program may read these variables, and write those."""
+    for var in const:
+        if not _is_open(engine, var):
             return False
-    for var in again.mutate:
-        if not _is_open(var) or not is_unread(var) or var.pending_readers:
+    for var in mutate:
+        if not _is_open(engine, var) or not is_for_writing(engine, var) or var.pending_readers:
             return False
     return True
 
 
 @native
-def _is_entered(engine: Engine, again: Again) -> bool:
-    """Whether a spare task was entered."""
-    if not is_unobserved() or not _are_open(again):
-        return False
-    task = popped(again.spare)
-    if task is None:
-        return False
-    task.step = again.program
-    task.timed = again.program
-    return entered_behind(engine, again.program, again.const, again.mutate, again.name, task)
+def _put_words(moving: Moving, address: int, pairs: Words) -> Words:
+    """Have pairs say where an array lies; gives where the next pairs are."""
+    at = pairs
+    row = Words(moving.rows)
+    for _ in range(moving.count):
+        at[0] = row[0]
+        at[1] = address + row[1]
+        at = at + 2
+        row = row + 2
+    return at
 
 
 @native
-def pushed_again(again: Again) -> bool:
-    """Whether a program that went behind the program before was pushed there again."""
+def _is_filled(task: Task, before: list[Pair], moved: list[Moved]) -> bool:
+    """Whether a task has as many pairs as are put before and after a run; now they say what."""
+    after = 0
+    for each in moved:
+        after += each[0].count
+    words = Words(task.address)
+    if words[BEFORE] != len(before) + after or words[AFTER] != after:
+        return False
+    at = Words(task.address + PAIRS)
+    for pair in before:
+        at[0] = pair[0]
+        at[1] = pair[1]
+        at = at + 2
+    for each in moved:
+        at = _put_words(each[0], each[1], at)
+    for each in moved:
+        at = _put_words(each[0], each[0].home, at)
+    return True
+
+
+@native
+def _is_entered(
+    engine: Engine, program: Program, const: tuple[Var, ...], mutate: tuple[Var, ...],
+    before: list[Pair], moved: list[Moved],
+) -> bool:  # fmt: skip
+    """Whether a spare task was entered."""
+    spare = program._spare
+    if spare is None or not is_unobserved() or not _are_open(engine, const, mutate):
+        return False
+    task = cast("Task | None", popped(spare))
+    if task is None or not _is_filled(task, before, moved):
+        return False
+    task.step = program
+    task.timed = program
+    return entered_behind(engine, program, const, mutate, program.name, task)
+
+
+@native
+def pushed_again(
+    program: Program, const: tuple[Var, ...], mutate: tuple[Var, ...], before: list[Pair],
+    moved: list[Moved],
+) -> bool:  # fmt: skip
+    """Whether a program that went behind the program before was pushed there again.
+
+    `before` it words are put, and those of `moved` arrays, which are put back after it.
+    """
     engine = PROCESS.engine
     if engine is None or not goes_behind(engine):
         return False
     with resting():
-        return _is_entered(engine, again)
+        return _is_entered(engine, program, const, mutate, before, moved)
 
 
-@once
-def pushing_again() -> Callable[[Again], bool]:
-    """The native `pushed_again`; one that refuses everything where there is no native code."""
-    (made,) = served(pushed_again)
-    return made if made is not pushed_again else lambda again: False
+again = Later(pushed_again, False, WORTH)

@@ -238,8 +238,8 @@ class Plan:
         return found, [shares.get(n) for n in order]
 
     def _input(self, layout: Any) -> Any:
-        """An array for what is fed."""
-        return hidden(of_zeros(layout.shape, layout.dtype, self.ctx))
+        """An array for what is fed; read once where both passes are one call."""
+        return hidden(of_zeros(layout.shape, layout.dtype, self.ctx), once=not self.depth)
 
     @property
     def may_go_back(self) -> bool:

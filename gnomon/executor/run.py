@@ -18,6 +18,7 @@ from gnomon import config, engine
 from gnomon.collector import resting
 from gnomon.engine import Operator, Var
 from gnomon.executor import arrays
+from gnomon.executor.again import Moving
 from gnomon.executor.arena import Arena
 from gnomon.executor.cuts import sending
 from gnomon.executor.draws import Draws, Positions
@@ -29,7 +30,6 @@ from gnomon.executor.train_step import (
     BRIEF,
     Feed,
     Gift,
-    Moving,
     Pass,
     Place,
     Pushed,

@@ -14,11 +14,10 @@ from gnomon import engine
 from gnomon.context import Context
 from gnomon.engine import Var
 from gnomon.executor import arrays
-from gnomon.executor.again import Again, pushing_again
+from gnomon.executor.again import Moved, Moving, again
 from gnomon.executor.inputs import Give, Input, Load, own
-from gnomon.executor.program import Slot
 from gnomon.runtime.execution.program import Done, Program, Step
-from gnomon.runtime.execution.stream import Pair, Task, place_of
+from gnomon.runtime.execution.stream import WOKEN, Pair, Task
 
 BRIEF = 3_000_000  # work (see `kernel.GRAIN`) for which others may well wait: some 100 us
 KEPT = 8  # programs of a pass: with and without a batch, and for each of a few updates
@@ -54,24 +53,6 @@ class Follower(Putting, Protocol):
     @property
     def writes(self) -> Sequence[Var]:
         """The variables of what it writes."""
-
-
-class Moving:
-    """The words of a program that say where an array lies; between its runs that is at `home`."""
-
-    __slots__ = ("home", "slots")
-
-    def __init__(self, home: int, slots: Sequence[Slot]) -> None:
-        self.home, self.slots = home, slots
-
-    def put(self, address: int) -> None:
-        """Let the program read at `address`."""
-        for words, k, offset in self.slots:
-            words[k] = address + offset
-
-    def pairs(self, address: int) -> list[Pair]:
-        """What `put` puts where."""
-        return [(place_of(words, k), address + offset) for words, k, offset in self.slots]
 
 
 class Joined(NamedTuple):
@@ -118,11 +99,11 @@ class TrainStep:
 
     def __init__(
         self,
-        program: Step,
+        program: Program,
         puts: list[Put],
         loads: tuple[Load, ...],
         gives: tuple[Give, ...],
-        moved: Sequence[tuple[Moving, int]],
+        moved: list[Moved],
         keep: Any,
     ) -> None:
         self.program, self.puts, self.loads, self.gives, self.moved, self.keep = (
@@ -150,13 +131,20 @@ class TrainStep:
         """Whether it is worth to be run behind the program."""
         return self.program.is_long
 
-    def task(self) -> Task | None:
-        """It as a task of the stream; None where something is to be made by Python before."""
-        before, after = list[Pair](), list[Pair]()
+    def pairs(self) -> list[Pair] | None:
+        """What `puts` put where; None where something is to be made by Python before."""
+        pairs = list[Pair]()
         for putting, value in self.puts:
             if (found := putting.pairs(value)) is None:
                 return None
-            before += found
+            pairs += found
+        return pairs
+
+    def task(self) -> Task | None:
+        """It as a task of the stream; None where something is to be made by Python before."""
+        before, after = self.pairs(), list[Pair]()
+        if before is None:
+            return None
         for moving, address in self.moved:
             before += moving.pairs(address)
             after += moving.pairs(moving.home)
@@ -199,29 +187,35 @@ class Pass:
         self._moving: dict[Input, Moving | None] = {}
         self._leaving: dict[int, Moving | None] = {}
         self._joined: dict[tuple[object, ...], Joined] = {(): self._own}
-        self._again = Again(self._own.program, self._own.const, self._own.mutate)
 
     def again(self) -> bool:
         """Whether it was pushed as before, behind the program, with nothing put or copied."""
-        again = self._again
-        return bool(again.spare) and not self._place.held and pushing_again()(again)
+        program, const, mutate, _ = self._own
+        if self._place.held or not program.kept_tasks():
+            return False
+        pushed: bool = again.way(program, const, mutate, [], [])
+        return pushed
 
     def push(self, feeds: Sequence[Feed], puts: list[Put], gifts: Sequence[Gift] = ()) -> None:
         """Push a train step that begins by copying `feeds`, and ends by copying `gifts`."""
         self._push(*self._made(feeds, puts, gifts))
 
     def _push(self, made: TrainStep, const: Vars, mutate: Vars) -> None:
-        """Run it under the engine's lock where it is short, for which others may well wait."""
+        """Push it as before, behind the program, or anew: one that is short, for which others may
+        well wait, runs under the engine's lock."""
         current, program = engine.get(), made.program
+        before = made.pairs() if program.kept_tasks() else None
+        if before is not None and again.way(program, const, mutate, before, made.moved):
+            return
         push = current.push_brief if program.work <= self._brief else current.push_inline
         push(made, self.ctx, const, mutate, name=program.name)
 
     def push_later(
         self, feeds: Sequence[Feed], puts: list[Put], gifts: Sequence[Gift] = ()
     ) -> Pushed | None:
-        """As `push`, but a short step is held back: then it is what is returned."""
+        """As `push`, but held back unless the stream is woken for it: then it is returned."""
         made, const, mutate = self._made(feeds, puts, gifts)
-        if made.program.is_long:
+        if made.program.expected >= WOKEN:
             self._push(made, const, mutate)
             return None
         job = engine.get().push_later(made, self.ctx, const, mutate, made.program.name)
@@ -231,14 +225,14 @@ class Pass:
         self, feeds: Sequence[Feed], puts: list[Put], gifts: Sequence[Gift] = ()
     ) -> tuple[TrainStep, Vars, Vars]:
         """A train step, the variables that it reads, and those that it writes."""
-        loads, moved, fed, more = [], [], [], []
+        loads, moved, fed, more = [], list[Moved](), [], []
         for dest, source in feeds:
             pending, chunk, address = dest._pending_in, source._chunk, source._address
             more.append(chunk)
             moving = None if pending is None else self._moved(pending, chunk, source)
             if moving is not None:
                 fed.append(pending)
-                if moving.slots:
+                if moving.count:
                     moved.append((moving, address))
             else:
                 load = self._loads.get(id(own(dest))) or self._load(own(dest))
@@ -259,7 +253,7 @@ class Pass:
         self,
         gifts: Sequence[Gift],
         puts: list[Put],
-        moved: list[tuple[Moving, int]],
+        moved: list[Moved],
         fed: Sequence[Var],
     ) -> tuple[Give, ...]:
         """The copies of what the program cannot write where it belongs, or still reads there."""

@@ -68,6 +68,35 @@ class ForMany:
         return self._native
 
 
+class Later:
+    """A function that is native from the time on that this pays: call it by `way`.
+
+    Its code comes from disk at the first call, or is compiled when `calls` of them are `worth` it;
+    callers may add to these where one takes long without. Until then, and for good where no native
+    code is served, the answer is `refusal`.
+    """
+
+    def __init__(self, function: Any, refusal: object, worth: int) -> None:
+        self._function, self._refusal, self.worth = function, refusal, worth
+        self._has_looked = False
+        self.calls = 0
+        self.way: Callable[..., Any] = self._refuse
+
+    def _refuse(self, *given: Any) -> Any:
+        """Answer a call for which there is no native code yet."""
+        self.calls += 1
+        ways: tuple[Callable[..., Any], ...] | None = None
+        if not self._has_looked:
+            self._has_looked = True
+            ways = served_from_disk(self._function)
+        elif self.calls >= self.worth:
+            ways = served(self._function)
+        if ways is None or ways[0] is self._function:
+            return self._refusal
+        self.way = ways[0]
+        return self.way(*given)
+
+
 @once
 def compiled(*functions: Any) -> tuple[Callable[..., Any], ...]:
     """Functions as native code in every interpreter, if their source is there.

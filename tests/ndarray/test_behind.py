@@ -20,7 +20,10 @@ import pytest
 from ndarray.test_programs import program
 from streamed import Slow, all_behind
 
-from gnomon import autograd, config, cpu, engine, nd, sym
+from gnomon import autograd, config, cpu, engine, nd, optimizer, sym
+from gnomon.ndarray.lazy import notes
+from gnomon.ndarray.lazy.fusion_group import here
+from gnomon.record import put
 from gnomon.runtime.execution import program as programs
 from gnomon.runtime.execution import stream
 from gnomon.runtime.statements.fields import readable
@@ -279,3 +282,46 @@ def test_passes_that_came_before_are_pushed_by_native_code(monkeypatch):
             np.testing.assert_array_equal(found, value)
         native = entered() - count - len(by_python)
         assert native == (2 if readable() and k else native)
+
+
+def trained(steps: int, after: Callable[[], None]) -> list[np.ndarray]:
+    """The losses of steps on other batches, all of which are given away, and the weight."""
+    draw = np.random.default_rng(0)
+    weight = nd.array(draw.normal(size=(20, 30)))
+    update = optimizer.get_updater(optimizer.SGD(0.01))
+    weight.attach_grad()
+    losses = []
+    for _ in range(steps):
+        batch = nd.array(draw.normal(size=(40, 30)))
+        with autograd.record():
+            loss = nd.mean(nd.relu(nd.FullyConnected(batch, weight, num_hidden=20, no_bias=True)))
+        loss.backward()
+        update([0], [weight.grad], [weight])
+        losses.append(loss)
+        after()
+    return [x.asnumpy() for x in (*losses, weight)]
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_recorded_steps_that_came_before_are_pushed_by_native_code(waits, monkeypatch):
+    """With their update in one task; those too whose variables steps before still use."""
+    with config.using(programs=False):
+        right = trained(14, nd.waitall)
+    monkeypatch.setattr(notes, "OFTEN", 2)
+    put(here.own, "noted", None)
+    by_python, before = [], stream.enter
+    monkeypatch.setattr(stream, "enter", lambda *given: (by_python.append(1), before(*given)))
+    counts: list[tuple[int, int]] = []
+
+    def after() -> None:
+        if waits or len(counts) == 8:
+            nd.waitall()  # from then on, nothing does
+        counts.append((entered(), len(by_python)))
+
+    with all_behind(monkeypatch):
+        found = trained(14, after)
+    for x, y in zip(found, right, strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-6)
+    (first, python), (last, more) = counts[8], counts[12]
+    assert last - first == 4
+    assert more - python == (0 if readable() else 4)

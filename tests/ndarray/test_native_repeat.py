@@ -12,6 +12,7 @@ import pytest
 
 from gnomon import autograd, config, engine, nd
 from gnomon.base import DeviceError
+from gnomon.native import serve
 from gnomon.native.serve import served
 from gnomon.ndarray.core import chunk
 from gnomon.ndarray.core.array import Array
@@ -323,10 +324,9 @@ def test_what_is_recorded_is_left_to_python():
 
 def test_it_is_compiled_once_that_pays(monkeypatch):
     asked = []
-    monkeypatch.setattr(repeat, "served_from_disk", lambda f: asked.append("disk"))
-    monkeypatch.setattr(repeat, "served", lambda f: asked.append("made") or (lambda *a: "done",))
-    monkeypatch.setattr(repeat, "WORTH", 5)
-    monkeypatch.setattr(repeat, "again", [repeat._Later()])
-    answers = [repeat.again[0]({}, (), None, None) for _ in range(6)]
+    monkeypatch.setattr(serve, "served_from_disk", lambda f: asked.append("disk"))
+    monkeypatch.setattr(serve, "served", lambda f: asked.append("made") or (lambda *a: "done",))
+    again = serve.Later(repeat.repeat, None, 5)
+    answers = [again.way({}, (), None, None) for _ in range(6)]
     assert answers == [*[None] * 4, "done", "done"]
     assert asked == ["disk", "made"]

@@ -15,7 +15,6 @@ cannot say so, and so goes the usual way where native code is not served.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, cast
 
 from gnomon.collector import resting
@@ -25,7 +24,7 @@ from gnomon.engine.engine import Engine
 from gnomon.engine.fast_path import fire
 from gnomon.engine.native_behind import entered_behind, goes_behind, is_coming
 from gnomon.engine.var import is_free, is_unread
-from gnomon.native.serve import served, served_from_disk
+from gnomon.native.serve import Later
 from gnomon.native.words import Parts, Words, native, popped, scratch, whole, wrapped
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.chunk import GPU, Chunk
@@ -41,9 +40,9 @@ from gnomon.runtime.kernels.template import Streamed, Template
 #: of a kernel: its fast path's record, the results' layouts, further integers, the record's owner,
 #: and, if it is long and that is 0, a `Long`, else None
 Entry = tuple[int, tuple[Layout, ...], tuple[int, ...], Recipe, object]
-Repeat = Callable[[dict[Any, Entry], tuple[Any, ...], Any, Any], Any]
 
 WORTH = 1000  # calls: without native code one takes 20 us more, and compiling that 0.2 s
+LONG = 10  # calls that one is counted as which goes behind the program: it takes 200 us more
 UNUSUAL = object()  # what the key has of an array that is left to Python
 _MEMORY = "_chunk"
 
@@ -205,8 +204,9 @@ def _pushed(
 
 @native
 def _are_coming(
-    arrays: tuple[object, ...], key: tuple[object, ...], addresses: Words, recording: bool
-) -> bool:
+    engine: Engine, arrays: tuple[object, ...], key: tuple[object, ...], addresses: Words,
+    recording: bool,
+) -> bool:  # fmt: skip
     """As `_are_gathered`, of arrays that work behind the program may still be writing."""
     for k in range(len(arrays)):
         if not _is_usual(arrays[k], recording):
@@ -215,7 +215,7 @@ def _are_coming(
         if array._pending_in is not None or array._layout is not key[k]:
             return False
         chunk = array._chunk
-        if chunk.shared or not is_coming(chunk):
+        if chunk.shared or not is_coming(engine, chunk):
             return False
         addresses[k] = array._address
     return True
@@ -231,7 +231,7 @@ def _is_begun(
     if engine is None or not goes_behind(engine):
         return False
     with resting():
-        if not is_unobserved() or not _are_coming(arrays, key, integers, recording):
+        if not is_unobserved() or not _are_coming(engine, arrays, key, integers, recording):
             return False
         task = popped(long.streamed.spare)
         if task is None:
@@ -298,26 +298,4 @@ def repeat(
     return _applied(entry, arrays, out, key, ctx, recording)
 
 
-class _Later:
-    """In place of `repeat`, until its native code comes from disk, or is worth to be compiled."""
-
-    def __init__(self) -> None:
-        self._calls = 0
-
-    def __call__(self, known: dict[Any, Entry], arrays: tuple[Any, ...], out: Any, ctx: Any) -> Any:
-        """Refuse, as everywhere where no native code is served."""
-        self._calls += 1
-        if self._calls == 1:
-            ways = served_from_disk(repeat)
-        elif self._calls >= WORTH:
-            ways = served(repeat)
-        else:
-            return None
-        if ways is None or ways[0] is repeat:
-            return None
-        again[0] = ways[0]
-        return again[0](known, arrays, out, ctx)
-
-
-#: what to call for `repeat`
-again: list[Repeat] = [_Later()]
+again = Later(repeat, None, WORTH)

@@ -113,6 +113,11 @@ def is_long(work: int, seconds: float | None) -> bool:
     return work > LONG if seconds is None else seconds > LONG_SECONDS
 
 
+def expected(work: int, seconds: float | None) -> int:
+    """How long work takes, in its unit: as it was seen to, else as estimated."""
+    return work if seconds is None else int(seconds / LONG_SECONDS * LONG)
+
+
 class Status(NamedTuple):
     """Where a step that may fail writes its int32 status, and what the numbers mean."""
 
@@ -151,6 +156,9 @@ class Step:
     it takes (see `kernel.GRAIN`). `seconds` is the shortest time that it was seen to take.
     """
 
+    name: str
+    _spare: list[Any] | None  # tasks that may be entered again; None where nobody wants them
+
     __slots__ = (
         "_arguments", "_call", "_spare", "block", "bytes", "flops", "function", "keep", "name",
         "seconds", "status", "work",
@@ -176,7 +184,7 @@ class Step:
         self.status = status
         self.work = work
         self.seconds: float | None = None
-        self._spare: list[Any] | None = None  # tasks
+        self._spare = None
         self._call = function(function_address)
         self._arguments = (pointer(block),)
 
@@ -206,6 +214,11 @@ class Step:
         """Whether it takes so long that it is worth to be done behind the program."""
         return is_long(self.work, self.seconds)
 
+    @property
+    def expected(self) -> int:
+        """How long it takes, in units of work."""
+        return expected(self.work, self.seconds)
+
     def took(self, seconds: float) -> None:
         """Note how long a run took: the shortest is what the work takes, the rest are others."""
         if self.seconds is None or seconds < self.seconds:
@@ -213,13 +226,13 @@ class Step:
 
     def settled(self, task: Any) -> None:
         """A task that ran it is not needed any more: it may be entered again, if that is wanted."""
-        if self._spare is not None and task.is_plain and self.is_long:
-            task.rest()
+        if self._spare is not None and task.told is None and self.is_long:
+            task.rest(self.expected)
             task.step = None  # which has it
             self._spare.append(task)
 
     def kept_tasks(self) -> list[Any]:
-        """Where its tasks go from now on that nothing is put before or after."""
+        """Where its tasks go from now on, for native code to enter them again."""
         if self._spare is None:
             self._spare = []
         return self._spare

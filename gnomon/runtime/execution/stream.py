@@ -22,7 +22,7 @@ from gnomon.native.words import call, native
 from gnomon.record import inner
 from gnomon.runtime.execution import stream_code as code
 from gnomon.runtime.execution import thread_code, threads
-from gnomon.runtime.execution.program import LONG, LONG_SECONDS, Done, Step
+from gnomon.runtime.execution.program import LONG, Done, Step
 from gnomon.runtime.execution.stream_code import Record
 from gnomon.runtime.ffi import Block, ffi, function, pointer
 from gnomon.runtime.once import once
@@ -32,6 +32,7 @@ HELPED = 250 * LONG  # work that a waiter does not help with: signals' handlers 
 ROOM = code.ROOM * 3 // 4  # tasks that may be pending; the rest is for threads that come together
 
 # the places of a task's words, and of a wait's answer
+BEFORE, AFTER = Record.before, Record.after
 _NUMBER, _CODE, _SKIP = Record.number, Record.code, Record.skip
 _BEGIN, _END, _ANSWER = Record.begin, Record.end, code.Wait.answer
 PAIRS = 8 * (_NUMBER + 1)  # where its pairs begin, in bytes
@@ -71,8 +72,7 @@ class Task:
         timed: Timed | None = None,
     ) -> None:
         run, block, status, self.told = step.entry()
-        work = step.work if step.seconds is None else int(step.seconds / LONG_SECONDS * LONG)
-        words = [run, block, status, len(before), len(after), 0, 0, 0, 0, work, 0]
+        words = [run, block, status, len(before), len(after), 0, 0, 0, 0, step.expected, 0]
         for pair in before:
             words += pair
         for pair in after:
@@ -102,16 +102,11 @@ class Task:
         """Have it left out."""
         self._block.words[_SKIP] = 1
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether nothing is put before and after it, and no code told of its end."""
-        words = self._block.words
-        return not words[Record.before] and not words[Record.after] and self.told is None
-
-    def rest(self) -> None:
-        """Be as before it was entered, and keep nothing but what it runs."""
+    def rest(self, work: int) -> None:
+        """Be as before it was entered, of so much work, and keep nothing but what it runs."""
         for k in (_NUMBER, _BEGIN, _END):
             self._block.words[k] = 0
+        self._block.words[Record.work] = work
         self.keep = self.timed = None
 
 

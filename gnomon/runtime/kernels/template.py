@@ -22,7 +22,7 @@ from gnomon.expr.node import Buffer
 from gnomon.native.words import whole
 from gnomon.record import Frozen, put
 from gnomon.runtime.devices.pool import Storage
-from gnomon.runtime.execution.program import Done, Program, Step, finish, is_long
+from gnomon.runtime.execution.program import Done, Program, Step, expected, finish, is_long
 from gnomon.runtime.execution.stream import Pair, Task, place_of
 from gnomon.runtime.execution.threads import num_threads
 from gnomon.runtime.ffi import Block
@@ -270,7 +270,7 @@ class Template:
         """A task is not needed any more: it may be entered again as long as the work is long."""
         copy = self._streamed
         if copy is not None and copy.step is task.step and task.told is None and self.is_long:
-            task.rest()
+            task.rest(expected(self._work, self._seconds))
             copy.streamed.spare.append(task)
 
     @property
