@@ -8,6 +8,7 @@ import tempfile
 import pytest
 from hypothesis import settings
 
+from gnomon.engine import native_behind
 from gnomon.executor import again
 from gnomon.ndarray.lazy import fusion_group, repeat
 from gnomon.runtime.libraries.dnn.library import why_not
@@ -41,7 +42,7 @@ if not fields.readable():
 def what_comes_again_is_compiled():
     """So that tests of few rounds run it both ways: as single operators, and natively."""
     fusion_group.OFTEN = 1
-    again.again.worth = repeat.again.worth = 2
+    again.again.worth = repeat.again.worth = native_behind.settling.worth = 2
 
 
 @pytest.fixture(scope="module")

@@ -33,7 +33,7 @@ from gnomon.engine.failure import push_site
 from gnomon.engine.gates import shut_gate
 from gnomon.engine.job import BEHIND, DONE, Job
 from gnomon.engine.lifecycle import engines
-from gnomon.engine.native_behind import most_memory
+from gnomon.engine.native_behind import most_memory, settling
 from gnomon.engine.thread import ThreadState
 from gnomon.engine.var import Var, job_of
 from gnomon.runtime.devices.pool import in_use, pool_of
@@ -159,6 +159,8 @@ class Behind(Engine):
             return
         state, gone = self._state(), list[Job]()
         try:
+            if settling.way(self, stream.done()):
+                return
             with self._lock:
                 self._settle_behind(gone, state.backlog)
         except BaseException:

@@ -2,24 +2,36 @@
 
 As the pushes of `native_push.py` it needs no lock, and leaves to Python, with nothing done,
 whatever is not usual: a thread amidst an entry, work held back, observers, variables that others
-than work behind the program use. What is over is settled by Python, which also waits for room.
+than work behind the program use. What is over is settled by native code, too, where nothing else is
+pending.
 """
 
 from __future__ import annotations
 
 from typing import Any, cast
 
+from gnomon.collector import resting
 from gnomon.engine.failure import push_site
 from gnomon.engine.job import BEHIND, INLINE, Job, make_job
 from gnomon.engine.native_push import is_quiet
-from gnomon.engine.state import EngineState, admit
+from gnomon.engine.state import EngineState, admit, leave
 from gnomon.engine.var import Var, is_unread
-from gnomon.native.words import native
+from gnomon.native.serve import Later
+from gnomon.native.words import Words, native
 from gnomon.runtime.devices.pool import in_use, pool_of
 from gnomon.runtime.execution import stream
 from gnomon.runtime.execution.program import is_watched
-from gnomon.runtime.execution.stream import Task, is_entered, is_known_available
+from gnomon.runtime.execution.stream import (
+    BEGIN,
+    CODE,
+    END,
+    NUMBER,
+    Task,
+    is_entered,
+    is_known_available,
+)
 
+WORTH = 1000  # tasks: without native code one takes 40 us more, and compiling that 0.1 s
 FREE = 16 << 20  # bytes that work behind may hold, however little is in use
 _MEMORY = pool_of("cpu")
 
@@ -104,3 +116,55 @@ def entered_behind(
         raise error
     cast(Any, engine)._call_back(job, task)
     return False
+
+
+# --- settling -------------------------------------------------------------------------------------
+
+
+@native
+def _is_over(engine: EngineState, over: int) -> bool:
+    """Whether the task that is next to be settled is one of the first so many."""
+    number = Words(cast(Task, engine._behind[0].task).address)[NUMBER]
+    return number != 0 and number <= over
+
+
+@native
+def _is_plain(engine: EngineState, task: Task) -> bool:
+    """Whether a task that is over is only to be taken out: nobody is told, and nothing failed."""
+    if not is_quiet(engine) or engine._ready or engine._sleepers or not _are_all_behind(engine):
+        return False
+    words = Words(task.address)
+    if words[CODE] != 0 or words[END] == 0:  # it was left out
+        return False
+    return task.told is None and engine._observer is None
+
+
+@native
+def _take_out(engine: EngineState, job: Job) -> None:
+    """Take the job of a task that is over out of its variables, and of those behind."""
+    leave(engine, job)
+    del engine._behind[0]
+    ready = engine._ready
+    while ready:
+        del ready[0]  # it is in the stream
+
+
+@native
+def settled_behind(engine: EngineState, over: int) -> bool:
+    """Settle those of the first `over` tasks that were not; whether Python has nothing to do."""
+    while len(engine._behind) > 0 and _is_over(engine, over):
+        job = engine._behind[0]
+        task = cast(Task, job.task)
+        if not _is_plain(engine, task):
+            return False
+        with resting():
+            _take_out(engine, job)
+        job.task = None
+        words = Words(task.address)
+        timed = cast(Any, task.timed)
+        timed.took((words[END] - words[BEGIN]) * 1e-9)
+        timed.settled(task)
+    return True
+
+
+settling = Later(settled_behind, False, WORTH)

@@ -204,7 +204,7 @@ class Pass:
         """Push it as before, behind the program, or anew: one that is short, for which others may
         well wait, runs under the engine's lock."""
         current, program = engine.get(), made.program
-        before = made.pairs() if program.kept_tasks() else None
+        before = made.pairs() if program.is_long and program.kept_tasks() else None
         if before is not None and again.way(program, const, mutate, before, made.moved):
             return
         push = current.push_brief if program.work <= self._brief else current.push_inline

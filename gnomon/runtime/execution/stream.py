@@ -32,10 +32,9 @@ HELPED = 250 * LONG  # work that a waiter does not help with: signals' handlers 
 ROOM = code.ROOM * 3 // 4  # tasks that may be pending; the rest is for threads that come together
 
 # the places of a task's words, and of a wait's answer
-BEFORE, AFTER = Record.before, Record.after
-_NUMBER, _CODE, _SKIP = Record.number, Record.code, Record.skip
-_BEGIN, _END, _ANSWER = Record.begin, Record.end, code.Wait.answer
-PAIRS = 8 * (_NUMBER + 1)  # where its pairs begin, in bytes
+NUMBER, CODE, BEGIN, END = Record.number, Record.code, Record.begin, Record.end
+BEFORE, AFTER, _SKIP, _ANSWER = Record.before, Record.after, Record.skip, code.Wait.answer
+PAIRS = 8 * (NUMBER + 1)  # where its pairs begin, in bytes
 
 #: the address of a word, and what is put there
 Pair = tuple[int, int]
@@ -62,6 +61,7 @@ class Task:
     address: int
     step: Any
     timed: Any
+    told: Callable[[], object] | None
 
     def __init__(
         self,
@@ -85,18 +85,18 @@ class Task:
     @property
     def number(self) -> int:
         """Its place among all tasks, from 1 on; 0 before it was entered."""
-        return int(self._block.words[_NUMBER])
+        return int(self._block.words[NUMBER])
 
     @property
     def failed(self) -> bool:
         """Whether the step has told of a failure."""
-        return bool(self._block.words[_CODE])
+        return bool(self._block.words[CODE])
 
     @property
     def times(self) -> tuple[float, float]:
         """When it began and ended, as `time.perf_counter` counts; zeros where it was left out."""
         words = self._block.words
-        return words[_BEGIN] * 1e-9, words[_END] * 1e-9
+        return words[BEGIN] * 1e-9, words[END] * 1e-9
 
     def skip(self) -> None:
         """Have it left out."""
@@ -104,7 +104,7 @@ class Task:
 
     def rest(self, work: int) -> None:
         """Be as before it was entered, of so much work, and keep nothing but what it runs."""
-        for k in (_NUMBER, _BEGIN, _END):
+        for k in (NUMBER, BEGIN, END):
             self._block.words[k] = 0
         self._block.words[Record.work] = work
         self.keep = self.timed = None
