@@ -14,7 +14,7 @@ from gnomon.collector import resting
 from gnomon.engine.failure import push_site
 from gnomon.engine.job import BEHIND, INLINE, Job, make_job
 from gnomon.engine.native_push import is_quiet
-from gnomon.engine.state import EngineState, admit, leave
+from gnomon.engine.state import EngineState, admit, is_awaited, leave
 from gnomon.engine.var import Var, is_unread
 from gnomon.native.serve import Later
 from gnomon.native.words import Words, native
@@ -129,9 +129,11 @@ def _is_over(engine: EngineState, over: int) -> bool:
 
 
 @native
-def _is_plain(engine: EngineState, task: Task) -> bool:
+def _is_plain(engine: EngineState, job: Job, task: Task) -> bool:
     """Whether a task that is over is only to be taken out: nobody is told, and nothing failed."""
     if not is_quiet(engine) or engine._ready or engine._sleepers or not _are_all_behind(engine):
+        return False
+    if is_awaited(job):
         return False
     words = Words(task.address)
     if words[CODE] != 0 or words[END] == 0:  # it was left out
@@ -155,7 +157,7 @@ def settled_behind(engine: EngineState, over: int) -> bool:
     while len(engine._behind) > 0 and _is_over(engine, over):
         job = engine._behind[0]
         task = cast(Task, job.task)
-        if not _is_plain(engine, task):
+        if not _is_plain(engine, job, task):
             return False
         with resting():
             _take_out(engine, job)

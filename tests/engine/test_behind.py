@@ -82,6 +82,20 @@ def test_prepared_functions_wait_for_it_too(threaded):
     assert told == [1, 2, 3, 4]
 
 
+def test_a_prepared_one_is_deleted_once_its_work_is_over(threaded):
+    x = threaded.new_variable()
+    slow, before = Slow(0.05), Slow(0.0)
+    for _ in range(3):
+        push(threaded, before, (), (x,))
+        threaded.wait_for_var(x)
+    operator = threaded.new_operator(slow.turn(), mutate_vars=[x], kind="inline")
+    threaded.push(operator)
+    waits = threading.Thread(target=threaded.delete_operator, args=(operator,), daemon=True)
+    waits.start()
+    waits.join(30)
+    assert not waits.is_alive() and slow.runs == 1
+
+
 def test_readers_do_not_wait_for_readers(threaded):
     x, y, slow = threaded.new_variable(), threaded.new_variable(), Slow(0.2)
     push(threaded, slow, (x,), (y,))

@@ -95,6 +95,7 @@ UNKNOWN = 1 << 40  # work without an estimate
 # What is worth to be done behind the program: waking the stream takes 50 to 100 us of both threads.
 LONG = 6_000_000  # work (see `kernel.GRAIN`)
 LONG_SECONDS = 200e-6
+SPARE = 1024  # tasks that are kept of one step; nobody takes them where no native code is served
 
 
 def estimated(bytes: int, flops: int) -> int:
@@ -226,10 +227,11 @@ class Step:
 
     def settled(self, task: Any) -> None:
         """A task that ran it is not needed any more: it may be entered again, if that is wanted."""
-        if self._spare is not None and task.told is None and self.is_long:
+        spare = self._spare
+        if spare is not None and len(spare) < SPARE and task.told is None and self.is_long:
             task.rest(self.expected)
             task.step = None  # which has it
-            self._spare.append(task)
+            spare.append(task)
 
     def kept_tasks(self) -> list[Any]:
         """Where its tasks go from now on, for native code to enter them again."""

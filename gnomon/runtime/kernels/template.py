@@ -22,7 +22,15 @@ from gnomon.expr.node import Buffer
 from gnomon.native.words import whole
 from gnomon.record import Frozen, put
 from gnomon.runtime.devices.pool import Storage
-from gnomon.runtime.execution.program import Done, Program, Step, expected, finish, is_long
+from gnomon.runtime.execution.program import (
+    SPARE,
+    Done,
+    Program,
+    Step,
+    expected,
+    finish,
+    is_long,
+)
 from gnomon.runtime.execution.stream import Pair, Task, place_of
 from gnomon.runtime.execution.threads import num_threads
 from gnomon.runtime.ffi import Block
@@ -269,9 +277,12 @@ class Template:
     def settled(self, task: Task) -> None:
         """A task is not needed any more: it may be entered again as long as the work is long."""
         copy = self._streamed
-        if copy is not None and copy.step is task.step and task.told is None and self.is_long:
+        if copy is None or copy.step is not task.step or task.told is not None or not self.is_long:
+            return
+        spare = copy.streamed.spare
+        if len(spare) < SPARE:
             task.rest(expected(self._work, self._seconds))
-            copy.streamed.spare.append(task)
+            spare.append(task)
 
     @property
     def streamed(self) -> Streamed | None:
