@@ -152,20 +152,28 @@ def _take_out(engine: EngineState, job: Job) -> None:
 
 
 @native
+def _is_settled(engine: EngineState) -> bool:
+    """Settle the first task, which is over; what it held goes at the end, as that may run code."""
+    job = engine._behind[0]
+    task = cast(Task, job.task)
+    if not _is_plain(engine, job, task):
+        return False
+    with resting():
+        _take_out(engine, job)
+    job.task = None
+    words = Words(task.address)
+    timed = cast(Any, task.timed)
+    timed.took((words[END] - words[BEGIN]) * 1e-9)
+    timed.settled(task)
+    return True
+
+
+@native
 def settled_behind(engine: EngineState, over: int) -> bool:
     """Settle those of the first `over` tasks that were not; whether Python has nothing to do."""
     while len(engine._behind) > 0 and _is_over(engine, over):
-        job = engine._behind[0]
-        task = cast(Task, job.task)
-        if not _is_plain(engine, job, task):
+        if not _is_settled(engine):
             return False
-        with resting():
-            _take_out(engine, job)
-        job.task = None
-        words = Words(task.address)
-        timed = cast(Any, task.timed)
-        timed.took((words[END] - words[BEGIN]) * 1e-9)
-        timed.settled(task)
     return True
 
 

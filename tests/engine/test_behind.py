@@ -96,6 +96,16 @@ def test_a_prepared_one_is_deleted_once_its_work_is_over(threaded):
     assert not waits.is_alive() and slow.runs == 1
 
 
+def test_no_more_tasks_are_kept_than_may_be_pending(threaded, monkeypatch):
+    monkeypatch.setattr("gnomon.runtime.execution.program.SPARE", 2)
+    x, program = threaded.new_variable(), Program([Slow(0.001).step])
+    kept = program.kept_tasks()
+    for _ in range(4):
+        threaded.push_inline(Turn(program), None, (), (x,))
+    threaded.wait_for_var(x)
+    assert len(kept) == 2
+
+
 def test_readers_do_not_wait_for_readers(threaded):
     x, y, slow = threaded.new_variable(), threaded.new_variable(), Slow(0.2)
     push(threaded, slow, (x,), (y,))

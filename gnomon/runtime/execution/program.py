@@ -157,13 +157,13 @@ class Step:
     it takes (see `kernel.GRAIN`). `seconds` is the shortest time that it was seen to take.
     """
 
-    name: str
-    _spare: list[Any] | None  # tasks that may be entered again; None where nobody wants them
-
     __slots__ = (
         "_arguments", "_call", "_spare", "block", "bytes", "flops", "function", "keep", "name",
         "seconds", "status", "work",
     )  # fmt: skip
+
+    _spare: list[Any] | None  # tasks that may be entered again; None where nobody wants them
+    name: str
 
     def __init__(
         self,
