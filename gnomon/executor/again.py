@@ -38,6 +38,7 @@ class Moving(Frozen):
 
     __slots__ = ("_keep", "_slots", "count", "home", "rows")
 
+    _slots: Sequence[Slot]
     count: int
     home: int
     rows: int

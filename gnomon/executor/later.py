@@ -50,6 +50,6 @@ class Updates:
             whole = joined([update.step], update.reads, update.writes, "update")
             self._alone[update] = whole
         current, program = engine.get(), whole.program
-        made = TrainStep(program, [(update, numbers)], (), (), (), update)
+        made = TrainStep(program, [(update, numbers)], (), (), [], update)
         push = current.push_brief if program.work <= BRIEF else current.push_inline
         push(made, self.ctx, whole.const, whole.mutate, name=program.name)
