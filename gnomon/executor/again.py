@@ -15,7 +15,12 @@ from gnomon.collector import resting
 from gnomon.engine import Var
 from gnomon.engine.current import PROCESS, is_unobserved
 from gnomon.engine.engine import Engine
-from gnomon.engine.native_behind import entered_behind, goes_behind, is_coming, is_for_writing
+from gnomon.engine.native_behind import (
+    entered_behind,
+    goes_behind,
+    is_coming,
+    is_read_there_alone,
+)
 from gnomon.executor.program import Slot
 from gnomon.native.serve import Later
 from gnomon.native.words import Words, native, popped, whole
@@ -25,7 +30,7 @@ from gnomon.runtime.execution.program import Program
 from gnomon.runtime.execution.stream import AFTER, BEFORE, PAIRS, Pair, Task, place_of
 from gnomon.runtime.ffi import Block
 
-WORTH = 100  # pushes: without native code one takes 100 us more, and compiling that 0.2 s
+WORTH = 100  # pushes: without native code one takes 100 us more, and compiling that 0.1 s
 
 
 @whole
@@ -79,7 +84,9 @@ def _are_open(engine: Engine, const: tuple[Var, ...], mutate: tuple[Var, ...]) -
         if not _is_open(engine, var):
             return False
     for var in mutate:
-        if not _is_open(engine, var) or not is_for_writing(engine, var) or var.pending_readers:
+        if not _is_open(engine, var) or not is_read_there_alone(engine, var):
+            return False
+        if var.pending_readers:
             return False
     return True
 
@@ -142,7 +149,8 @@ def pushed_again(
 ) -> bool:  # fmt: skip
     """Whether a program that went behind the program before was pushed there again.
 
-    `before` it words are put, and those of `moved` arrays, which are put back after it.
+    Words are put where pairs say `before` it, and those of `moved` arrays, which are put back
+    after it.
     """
     engine = PROCESS.engine
     if engine is None or not goes_behind(engine):
