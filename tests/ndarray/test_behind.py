@@ -21,7 +21,8 @@ from ndarray.test_programs import program
 from streamed import Slow, all_behind
 
 from gnomon import autograd, config, cpu, engine, nd, optimizer, sym
-from gnomon.ndarray.lazy import notes
+from gnomon.native import serve
+from gnomon.ndarray.lazy import applied, notes, repeat
 from gnomon.ndarray.lazy.fusion_group import here
 from gnomon.record import put
 from gnomon.runtime.execution import program as programs
@@ -243,6 +244,16 @@ def test_what_is_unusual_is_not_pushed_by_native_code(what, long_dot):
     assert not native
     if what != "failed":
         np.testing.assert_allclose(made.asnumpy(), right, rtol=1e-4, atol=1e-4)
+
+
+def test_long_work_that_python_pushes_counts_more(long_dot, monkeypatch):
+    a, b, _ = long_dot
+    later = serve.Later(repeat.repeat, None, 1 << 30)
+    later._has_looked = True
+    monkeypatch.setattr(applied, "again", later)
+    for _ in range(5):
+        nd.dot(a, b).wait_to_read()
+    assert later.calls > 2 * repeat.LONG
 
 
 def test_a_task_that_is_spare_keeps_nothing(long_dot):
