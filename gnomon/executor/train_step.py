@@ -201,8 +201,10 @@ class Pass:
         self._push(*self._made(feeds, puts, gifts))
 
     def _push(self, made: TrainStep, const: Vars, mutate: Vars) -> None:
-        """Push it as before, behind the program, or anew: one that is short, for which others may
-        well wait, runs under the engine's lock."""
+        """Push it again where it went behind the program; else as the engine has it.
+
+        A short one, for which others may well wait, runs under the engine's lock.
+        """
         current, program = engine.get(), made.program
         before = made.pairs() if program.is_long and program.kept_tasks() else None
         if before is not None and again.way(program, const, mutate, before, made.moved):
@@ -213,7 +215,7 @@ class Pass:
     def push_later(
         self, feeds: Sequence[Feed], puts: list[Put], gifts: Sequence[Gift] = ()
     ) -> Pushed | None:
-        """As `push`, but held back unless the stream is woken for it: then it is returned."""
+        """As `push`, but held back, and returned then, where the stream is not woken for it."""
         made, const, mutate = self._made(feeds, puts, gifts)
         if made.program.expected >= WOKEN:
             self._push(made, const, mutate)
