@@ -42,7 +42,7 @@ if not fields.readable():
 def what_comes_again_is_compiled():
     """So that tests of few rounds run it both ways: as single operators, and natively."""
     fusion_group.OFTEN = 1
-    again.again.worth = repeat.again.worth = native_behind.settling.worth = 2
+    again.again.worth = repeat.again.worth = native_behind.settling.worth = 1
 
 
 @pytest.fixture(scope="module")

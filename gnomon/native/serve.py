@@ -89,7 +89,7 @@ class Later:
         if not self._has_looked:
             self._has_looked = True
             ways = served_from_disk(self._function)
-        elif self.calls >= self.worth:
+        if ways is None and self.calls >= self.worth:
             ways = served(self._function)
         if ways is None or ways[0] is self._function:
             return self._refusal
