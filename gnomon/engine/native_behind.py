@@ -130,7 +130,7 @@ def _is_over(engine: EngineState, over: int) -> bool:
 
 @native
 def _is_plain(engine: EngineState, job: Job, task: Task) -> bool:
-    """Whether a task that is over is only to be taken out: nobody is told, and nothing failed."""
+    """Whether a task that is over is only to be taken out: no observer is told, nothing failed."""
     if not is_quiet(engine) or engine._ready or engine._sleepers or not _are_all_behind(engine):
         return False
     if is_awaited(job):

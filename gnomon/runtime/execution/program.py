@@ -95,7 +95,7 @@ UNKNOWN = 1 << 40  # work without an estimate
 # What is worth to be done behind the program: waking the stream takes 50 to 100 us of both threads.
 LONG = 6_000_000  # work (see `kernel.GRAIN`)
 LONG_SECONDS = 200e-6
-SPARE = 1024  # tasks that are kept of one step; nobody takes them where no native code is served
+SPARE = 1024  # tasks that are kept of one step: none is taken where no native code is served
 
 
 def estimated(bytes: int, flops: int) -> int:
@@ -162,7 +162,7 @@ class Step:
         "seconds", "status", "work",
     )  # fmt: skip
 
-    _spare: list[Any] | None  # tasks that may be entered again; None where nobody wants them
+    _spare: list[Any] | None  # tasks that may be entered again; None where none is to be kept
     name: str
 
     def __init__(
