@@ -20,9 +20,13 @@ collect_ignore_glob = ["**/make*.py", "programs/*"]
 settings.register_profile("gnomon", deadline=None, database=None, derandomize="CI" in os.environ)
 settings.load_profile("gnomon")
 
-# every run starts without kernels of earlier ones; the folder goes with the process
-_cache = tempfile.TemporaryDirectory(prefix="gnomon-tests-", ignore_cleanup_errors=True)
-os.environ["GNOMON_CACHE_DIR"] = _cache.name
+# every run starts without kernels and byte code of earlier ones; all its processes share a folder,
+# which goes with the first of them: a program that a test starts reads what others have compiled
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    _folder = tempfile.TemporaryDirectory(prefix="gnomon-tests-", ignore_cleanup_errors=True)
+    os.environ["GNOMON_CACHE_DIR"] = _folder.name
+    os.environ["PYTHONPYCACHEPREFIX"] = f"{_folder.name}/code"
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # without byte code, `import gnomon` takes 2 s
 os.environ["GNOMON_TELL_COMPILING"] = "0"  # what a slow machine is told would be in the log
 
 # the tests of oneDNN's own steps need its library, and that the system's libgomp; all others pass
