@@ -64,24 +64,6 @@ define internal VECTOR @load(ptr %at, MASK %mask) alwaysinline {
   ret VECTOR %x
 }
 
-; alpha times sums, and beta times what is there where beta is not 0
-define internal void @store(VECTOR %sums, ptr %at, MASK %mask, ptr %words) alwaysinline {
-NUMBERS
-  %a = call VECTOR @spread(ELEMENT %alpha)
-  %new = fmul VECTOR %a, %sums
-  %fresh = fcmp oeq ELEMENT %beta, 0.0
-  br i1 %fresh, label %out, label %more
-more:
-  %b = call VECTOR @spread(ELEMENT %beta)
-  %old = call VECTOR @load(ptr %at, MASK %mask)
-  %both = call VECTOR @llvm.fma.SUFFIX(VECTOR %b, VECTOR %old, VECTOR %new)
-  br label %out
-out:
-  %result = phi VECTOR [%new, %0], [%both, %more]
-  call void @llvm.masked.store.SUFFIX.p0(VECTOR %result, ptr %at, i32 SIZE, MASK %mask)
-  ret void
-}
-
 define void @tiles(ptr %words, i64 %task, i64 %tasks) {
 LOADS
   %rows = icmp ne i64 %by_rows, 0
@@ -161,7 +143,7 @@ def text(machine: Machine) -> str:
     wide += [Size(str(v), (v - 1) * lanes + 1, v * lanes) for v in range(WIDEST, 0, -1)]
     rows = [Size(str(r), r, r) for r in ((6, 4, 2, 1) if many else (2, 1))]
     columns = [Size(str(s), s, s) for s in (4, 2, 1)]
-    parts = [_FRAME.replace("LOADS", _loads(WORDS)).replace("NUMBERS", _NUMBERS)]
+    parts = [_FRAME.replace("LOADS", _loads(WORDS))]
     parts += [_outer_tile(r, v, lanes) for r, v in product(tall, wide)]
     parts += [_inner_tile(r.step, s.step, lanes) for r, s in product(rows, columns)]
     parts += [
@@ -290,13 +272,39 @@ def _outer_tile(tall: Size, wide: Size, lanes: int) -> str:
     lines += _starts("a", rows, "row") + _loop("%k", count, twice, 2)
     lines += _last(count, body("%p", "s", "u"))
     lines += _starts("c", rows, "ldc")
-    for r, v in product(range(rows), range(registers)):
+    places = list(product(range(rows), range(registers)))
+    lines += [
+        f"  %c.{r}.{v} = getelementptr ELEMENT, ptr %c{r}, i64 {v * lanes}" for r, v in places
+    ]
+    sums = [(f"%w{registers * r + v}", f"%c.{r}.{v}", mask[v]) for r, v in places]
+    return "\n".join([*lines, *_stored(sums)])
+
+
+def _stored(sums: Sequence[tuple[str, str, str]]) -> list[str]:
+    """Lines that store alpha times sums, each at its place and by its mask, and leave.
+
+    Beta times what is there is added where beta is not 0: asked once, not for each register.
+    """
+    each = list(enumerate(sums))
+    lines = [_NUMBERS, "  %alpha.all = call VECTOR @spread(ELEMENT %alpha)"]
+    lines += [f"  %n{i} = fmul VECTOR %alpha.all, {total}" for i, (total, _, _) in each]
+    lines += ["  %fresh = fcmp oeq ELEMENT %beta, 0.0"]
+    lines += ["  br i1 %fresh, label %over, label %onto\nover:"]
+    lines += [_store(f"%n{i}", place, mask) for i, (_, place, mask) in each]
+    lines += ["  ret void\nonto:\n  %beta.all = call VECTOR @spread(ELEMENT %beta)"]
+    for i, (_, place, mask) in each:
         lines += [
-            f"  %c.{r}.{v} = getelementptr ELEMENT, ptr %c{r}, i64 {v * lanes}",
-            f"  call void @store(VECTOR %w{registers * r + v}, ptr %c.{r}.{v}, MASK {mask[v]}, "
-            "ptr %words)",
+            f"  %old{i} = call VECTOR @load(ptr {place}, MASK {mask})",
+            f"  %both{i} = call VECTOR @llvm.fma.SUFFIX("
+            f"VECTOR %beta.all, VECTOR %old{i}, VECTOR %n{i})",
+            _store(f"%both{i}", place, mask),
         ]
-    return "\n".join([*lines, "  ret void\n}\n"])
+    return [*lines, "  ret void\n}\n"]
+
+
+def _store(value: str, place: str, mask: str) -> str:
+    given = f"VECTOR {value}, ptr {place}, i32 SIZE, MASK {mask}"
+    return f"  call void @llvm.masked.store.SUFFIX.p0({given})"
 
 
 def _starts(operand: str, count: int, distance: str) -> list[str]:
@@ -339,8 +347,7 @@ def _inner_tile(rows: int, columns: int, lanes: int) -> str:
     chosen = "<" + ", ".join(f"i1 {'true' if i < columns else 'false'}" for i in range(lanes)) + ">"
     for r in range(rows):
         lines += _row(r, columns, lanes, totals)
-        lines += [f"  call void @store(VECTOR %row{r}, ptr %c{r}, MASK {chosen}, ptr %words)"]
-    return "\n".join([*lines, "  ret void\n}\n"])
+    return "\n".join([*lines, *_stored([(f"%row{r}", f"%c{r}", chosen) for r in range(rows)])])
 
 
 def _totals(sums: list[str], lanes: int) -> tuple[list[str], list[str]]:

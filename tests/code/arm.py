@@ -61,7 +61,7 @@ def run_group(stores: Sequence[Store], tasks: int) -> None:
     structure = Structure(stores)
     nests = plan(stores, structure)
     text = cpu.write(nests, ARM) + IN_TURN
-    code = cross.object_file(text, ARM, 2 if kernel.divides(nests) else 1)
+    code = cross.object_file(text, ARM, kernel.pipeline(nests))
     file = elf.Object(code, elf.AARCH64)
     signature = signature_of(nests)
     values = kernel.arguments(structure)

@@ -20,7 +20,7 @@ from gnomon.plan.pipeline import plan
 from gnomon.plan.spread import spread
 from gnomon.plan.statement import Store, Structure
 from gnomon.runtime.compiler import cross
-from gnomon.runtime.kernels.kernel import divides
+from gnomon.runtime.kernels.kernel import pipeline
 from tests.code.gpu import groups
 
 ARM, GPU = TARGETS["aarch64"], gpu("sm_90")
@@ -52,7 +52,7 @@ def texts(nests: Kernel) -> Texts:
     """What is written for a plan; the GPU's entries carry its name."""
     arm = cpu.write(nests, ARM)
     name = "k" + hashlib.blake2b(arm.encode(), digest_size=8).hexdigest()
-    return Texts(name, arm, nvptx.write(spread(nests), GPU, name).text, 2 if divides(nests) else 1)
+    return Texts(name, arm, nvptx.write(spread(nests), GPU, name).text, pipeline(nests))
 
 
 def nests_of(stores: Iterable[Store]) -> Iterator[Kernel]:

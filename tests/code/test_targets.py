@@ -33,7 +33,7 @@ from gnomon.plan.spread import spread
 from gnomon.plan.statement import SAVERS, Store, Structure
 from gnomon.runtime.compiler import cross, jit
 from gnomon.runtime.compiler.host import host
-from gnomon.runtime.kernels.kernel import Kernel, divides
+from gnomon.runtime.kernels.kernel import Kernel, pipeline
 from gnomon.shadow import Tensor, make_plan
 from tests.code import arm
 from tests.code import gpu as simulated
@@ -66,7 +66,7 @@ def run_as(target: Target, stores: list[Store]) -> None:
     for group in simulated.groups(stores):
         structure = Structure(group)
         nests = plan(group, structure)
-        code = object_file(cpu.write(nests, target), target, 2 if divides(nests) else 1)
+        code = object_file(cpu.write(nests, target), target, pipeline(nests))
         Kernel(signature_of(nests), jit.load_object(code)).bind(structure).run()
 
 

@@ -157,6 +157,13 @@ def test_processes_beside_one_that_damages_what_they_write(tmp_path: Path) -> No
     assert finish(start(tmp_path))[2] == want
 
 
+def test_programs_that_tests_start_find_what_others_compiled() -> None:
+    """Else each compiles gnomon's sources and native functions anew, and writes beside sources."""
+    ask = "import sys; print(sys.dont_write_bytecode, sys.pycache_prefix)"
+    said = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
+    assert said.stdout.split() == ["False", f"{os.environ['GNOMON_CACHE_DIR']}/code"]
+
+
 # --- within one process, each Cache being another one's memory ------------------------------
 
 

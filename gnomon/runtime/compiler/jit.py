@@ -30,6 +30,7 @@ from gnomon.runtime.ffi import symbol
 
 _ROOM_EACH = 128  # bytes that LLVM may want for each of a text
 BRANCHES = 4  # the pipeline for code that is all calls and branches; see `llvm`
+STRAIGHT = 5  # the one for vector loops that go straight through memory
 
 
 class Module:
@@ -94,8 +95,8 @@ def compile_ir(
 def object_code(text: str, *, opt: int = 2, verify: bool = True) -> bytes:
     """The object file of LLVM IR, which this process or another on an equal host can load.
 
-    `opt` is the pipeline: 0 none, 1 light, 2 LLVM's usual, 3 its most, `BRANCHES` what its name
-    says; -1 is none and a code generator in haste, whose code takes a third longer.
+    `opt` is the pipeline: 0 none, 1 light, 2 LLVM's usual, 3 its most, `BRANCHES` and `STRAIGHT`
+    what their names say; -1 is none and a code generator in haste, whose code takes a third longer.
 
     Raises:
         GnomonError: the text does not parse or verify.

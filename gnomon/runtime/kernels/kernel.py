@@ -8,21 +8,21 @@ block belongs to one step, never to the kernel.
 from __future__ import annotations
 
 import struct
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from gnomon.base import Later
 from gnomon.dtype import DType
 from gnomon.expr.node import Buffer, Scalar
 from gnomon.expr.term import cast_number, compute_dtype
-from gnomon.plan.ir import LONGEST
+from gnomon.plan.ir import LONGEST, Body, Fold, Phase
 from gnomon.plan.ir import Kernel as Nests
 from gnomon.plan.scratch import TASKS
 from gnomon.plan.signature import Loops, Signature
 from gnomon.plan.statement import Structure
 from gnomon.runtime import cpu_caches
 from gnomon.runtime.compiler.host import host
-from gnomon.runtime.compiler.jit import Module
+from gnomon.runtime.compiler.jit import STRAIGHT, Module
 from gnomon.runtime.devices import pool
 from gnomon.runtime.execution import threads
 from gnomon.runtime.execution.program import Step
@@ -162,14 +162,39 @@ def source(nests: Nests) -> Source:
     machine = target.processor(here.triple, here.cpu, here.features, cpu_caches.last_level())
     text = cpu.write(nests, machine)
     if len(text) < LARGE:
-        return Source(text, 2 if divides(nests) else 1)
+        return Source(text, pipeline(nests))
     return Source(text, 0 if len(text) < HUGE else -1)
+
+
+def pipeline(nests: Nests) -> int:
+    """The pipeline for loop nests; see `jit.object_code`."""
+    if divides(nests):
+        return 2
+    return STRAIGHT if is_straight(nests) else 1
 
 
 def divides(nests: Nests) -> bool:
     """Whether loops divide by sizes: LLVM's usual pipeline then earns its time."""
     terms = nests.arena.table.values()
     return any(t.op in ("idiv", "imod") and t.free and t.args[1].constant is None for t in terms)
+
+
+def is_straight(nests: Nests) -> bool:
+    """Whether all loops are vector loops straight through memory: of maps, or along folded rows."""
+    return all(map(_is_straight, nests.phases))
+
+
+def _is_straight(phase: Phase) -> bool:
+    folds = _folds((phase.entry, phase.row, phase.body))
+    if phase.turns or phase.ordered:
+        return False
+    if phase.vector:
+        return not (phase.rows or folds)
+    return all(fold.vector and not _folds(fold.bodies) for fold in folds)
+
+
+def _folds(bodies: Iterable[Body]) -> list[Fold]:
+    return [stmt for body in bodies for stmt in body if isinstance(stmt, Fold)]
 
 
 def divisions(
