@@ -22,6 +22,8 @@ from gnomon.native.kinds import (
 from gnomon.native.library import Library
 from gnomon.native.words import Parts
 
+_NARROWED = {"i32": "trunc i64 {} to i32", "float": "fptrunc double {} to float"}
+
 
 class Assignments(Library):
     """Statements that change something; the flow goes on behind each."""
@@ -167,8 +169,9 @@ class Assignments(Library):
 
     def put_word(self, owner: Value, index: Value, value: Value) -> None:
         at, width = self.word(owner, index)
-        text = self.fitted(value, FLOAT if width == "double" else INT, "a word").text
-        text = self.value(f"trunc i64 {text} to i32") if width == "i32" else text
+        text = self.fitted(value, INT if width in ("i32", "i64") else FLOAT, "a word").text
+        if width in ("i32", "float"):
+            text = self.value(_NARROWED[width].format(text))
         self.emit(f"store {width} {text}, ptr {at}, align 4")
 
     def put_entry(self, owner: Value, key: Value, value: Value) -> None:

@@ -32,6 +32,8 @@ from gnomon.native.kinds import (
 from gnomon.native.memory import CFunction, Struct
 from gnomon.native.raw import Raw
 
+_LOWEST, _BEYOND = "0xC3E0000000000000", "0x43E0000000000000"  # -(2**63) and 2**63 in LLVM
+
 
 class Calls(Raw):
     """Values of calls."""
@@ -200,9 +202,17 @@ class Calls(Raw):
         value = self.plain(node)
         if value.kind == BOOL:
             return Value(self.value(f"zext i1 {value.text} to i64"), INT)
-        if value.kind == FLOAT:
-            raise KitError("no whole number is made of a float")
-        return value
+        return self.whole(value.text) if value.kind == FLOAT else value
+
+    def whole(self, number: str) -> Value:
+        """A float without its fraction; an error for one that has no 64 bits."""
+        is_nan = self.value(f"fcmp uno double {number}, {number}")
+        self.refuse(is_nan, ValueError, "cannot convert float NaN to integer")
+        below = self.value(f"fcmp olt double {number}, {_LOWEST}")
+        above = self.value(f"fcmp oge double {number}, {_BEYOND}")
+        beyond = self.value(f"or i1 {below}, {above}")
+        self.refuse(beyond, OverflowError, "a whole number of more than 64 bits")
+        return Value(self.value(f"fptosi double {number} to i64"), INT)
 
     def do_float(self, node: ast.expr) -> Value:
         value = self.of(node)
@@ -275,6 +285,9 @@ class Calls(Raw):
     def do_reals(self, node: ast.expr) -> Value:
         return self.do_words(node, words.Reals)
 
+    def do_singles(self, node: ast.expr) -> Value:
+        return self.do_words(node, words.Singles)
+
     def do_there(self, node: ast.expr) -> Value:
         return self.borrowed(self.do_words(node).text, OBJECT)
 
@@ -343,9 +356,9 @@ INTRINSICS = {
     for thing in (
         typing.cast, len, type, int, isinstance, float, bool, abs, tuple, getattr, hasattr, id,
         threading.get_ident, words.Parts, words.new, words.Words, words.Ints, words.Reals,
-        words.there, words.scratch, words.popped, words.call, words.call_aside, words.wrapped,
-        words.double_bits, words.single_bits, words.single, words.keep_alive, words.word,
-        record.put, record.put_all, memory.load, memory.store, memory.swap, memory.add,
-        memory.exchange, memory.pause, memory.divided, memory.address_of, min, max,
+        words.Singles, words.there, words.scratch, words.popped, words.call, words.call_aside,
+        words.wrapped, words.double_bits, words.single_bits, words.single, words.keep_alive,
+        words.word, record.put, record.put_all, memory.load, memory.store, memory.swap,
+        memory.add, memory.exchange, memory.pause, memory.divided, memory.address_of, min, max,
     )
 }  # fmt: skip

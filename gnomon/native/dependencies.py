@@ -14,7 +14,8 @@ from gnomon.native.method import for_good
 from gnomon.native.words import Words
 from gnomon.runtime.statements import fields
 
-ALWAYS = (None, True, False, AttributeError, IndexError, MemoryError, TypeError, ValueError)
+ALWAYS = (None, True, False, AttributeError, IndexError, MemoryError, OverflowError, TypeError,
+          ValueError)  # fmt: skip
 
 
 class NoSource(Exception):

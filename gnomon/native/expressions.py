@@ -186,8 +186,9 @@ class Expressions(Conversions):
         if word_type(owner.kind.cls) is not None:
             at, width = self.word(owner, index)
             text = self.value(f"load {width}, ptr {at}, align 4")
-            if width == "double":
-                return Value(text, FLOAT)
+            if width in ("float", "double"):
+                single = width == "float"
+                return Value(self.value(f"fpext float {text} to double") if single else text, FLOAT)
             return Value(text if width == "i64" else self.value(f"sext i32 {text} to i64"), INT)
         if owner.kind == GIVEN:
             outside = self.value(f"icmp uge i64 {index.text}, {self.size(owner)}")

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from types import FunctionType, GenericAlias, MemberDescriptorType, NoneType, UnionType
 from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origin
 
-from gnomon.native.words import Given, Ints, Reals, Words
+from gnomon.native.words import Given, Ints, Reals, Singles, Words
 from gnomon.native.words import KitError as KitError  # noqa: PLC0414  what all refusals are
 from gnomon.record import Frozen
 from gnomon.runtime.statements import fields
@@ -60,7 +60,9 @@ def word_type(cls: Any) -> str | None:
     """LLVM's type of what lies at addresses of a class; None where that is no address."""
     if not (isinstance(cls, type) and issubclass(cls, (Words, Reals))):
         return None
-    return "i32" if issubclass(cls, Ints) else "i64" if issubclass(cls, Words) else "double"
+    if issubclass(cls, Words):
+        return "i32" if issubclass(cls, Ints) else "i64"
+    return "float" if issubclass(cls, Singles) else "double"
 
 
 def kind_of(annotation: Any, space: Mapping[str, Any], plain: bool = True) -> Kind:

@@ -152,8 +152,30 @@ class Reals:
     def __setitem__(self, index: int, number: float) -> None:
         ctypes.c_double.from_address(self.address + 8 * index).value = number
 
-    def __add__(self, count: int) -> Reals:
-        return Reals(self.address + 8 * count)
+    def __add__(self, count: int) -> Self:
+        return type(self)(self.address + 8 * count)
+
+
+class Singles(Reals):
+    """Floats of 32 bits in native memory.
+
+    >>> w = scratch(1)
+    >>> x = Singles(w.address)
+    >>> x[1] = 0.1
+    >>> (x + 1)[0] == single(0.1)
+    True
+    """
+
+    __slots__ = ()
+
+    def __getitem__(self, index: int) -> float:
+        return ctypes.c_float.from_address(self.address + 4 * index).value
+
+    def __setitem__(self, index: int, number: float) -> None:
+        ctypes.c_float.from_address(self.address + 4 * index).value = number
+
+    def __add__(self, count: int) -> Self:
+        return type(self)(self.address + 4 * count)
 
 
 def scratch(count: int) -> Words:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable
 from threading import get_ident
@@ -14,6 +15,7 @@ from gnomon.native.words import (
     Ints,
     Parts,
     Reals,
+    Singles,
     Words,
     call,
     double_bits,
@@ -437,7 +439,17 @@ def memory(numbers: list[float], count: int) -> object:
         x[k] = x[k] * 0.5
         rest = x + k
         total += rest[0] * 2.0
-    return (total, x[0], x[count - 1], x.address == own.address) if count > 3 else None
+    narrow = Singles(scratch(count + 1).address)
+    for k in range(count):
+        narrow[k] = 0.1 * float(k)
+    more = narrow + 1
+    found = (total, x[0], x[count - 1], x.address == own.address)
+    return (found, more[count - 2], narrow[0]) if count > 3 else None
+
+
+@native
+def whole(number: float) -> object:
+    return (int(number), int(-number * 0.5))
 
 
 def given_of(function: Any, chance: random.Random) -> tuple[Any, ...]:
@@ -468,6 +480,7 @@ def given_of(function: Any, chance: random.Random) -> tuple[Any, ...]:
         "put_by_name": lambda: (node(chance), chance.choice(["left", "other", "leaf"]), leaf),
         "meant": lambda: (node(chance), *leaves(chance)),
         "memory": lambda: ([], max(0, small())),
+        "whole": lambda: (chance.choice([chance.uniform(-9, 9), -(2.0**63), math.inf, math.nan]),),
         "pairs": lambda: ([Pair(Leaf(1), x, small()) for x in (*leaves(chance), None)], small()),
     }  # fmt: skip
     return makers[function.__name__]()
@@ -476,4 +489,5 @@ def given_of(function: Any, chance: random.Random) -> tuple[Any, ...]:
 ALL = (
     arithmetic, logic, loops, slots, made_new, lists, tables, keys, calls, methods, classes,
     numbers, swaps, passes, moved, pairs, given, tried, addresses, put_by_name, meant, memory,
+    whole,
 )  # fmt: skip

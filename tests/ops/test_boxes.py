@@ -7,7 +7,13 @@ import pytest
 
 import gnomon as mx
 from gnomon.native.serve import served
-from gnomon.ops.nn.span_taps import of_regions
+from gnomon.ops.nn.span_taps import (
+    of_regions,
+    shared_out,
+    shared_out_doubles,
+    summed,
+    summed_doubles,
+)
 
 
 def test_the_gradient_of_suppression_goes_to_the_rows_that_are_kept():
@@ -90,6 +96,10 @@ def test_regions_far_larger_than_the_image_take_no_more_than_the_image(size):
         assert found[0, 0] == pytest.approx(sum(range(20)) / side**2, rel=0.4)
 
 
+def addresses(*arrays):
+    return [a.ctypes.data for a in arrays]
+
+
 def test_taps_are_what_weights_of_rows_and_columns_give():
     rng = np.random.default_rng(3)
     images, which = np.array([1, -1, 0]), np.arange(6).reshape(2, 3) % 2
@@ -99,14 +109,39 @@ def test_taps_are_what_weights_of_rows_and_columns_give():
     weight[1] = 0
     at = np.argwhere(weight)
     y, x = tops[at[:, 0], at[:, 1]] + at[:, 3], lefts[at[:, 0], at[:, 2]] + at[:, 4]
-    pixels = (images[at[:, 0]] * 7 + y) * 8 + x
-    want = np.ravel_multi_index(at[:, :3].T, (3, 2, 3)) + 10, pixels * 2 + which[*at[:, 1:3].T]
+    want = ((images[at[:, 0]] * 8 + which[*at[:, 1:3].T]) * 7 + y) * 8 + x
+    ends = np.cumsum([0, *np.count_nonzero(weight, (3, 4)).ravel()])
     for function in (of_regions, *served(of_regions)):
-        found = [np.zeros(weight.size, d) for d in (np.int64, np.int64, np.float64)]
-        arrays = images, which, tops, down, lefts, right, *found
-        count = function(*(a.ctypes.data for a in arrays), 10, 3, 2, 3, 3, 2, 7, 8, 2)
-        for got, expected in zip(found, (*want, weight[weight != 0]), strict=True):
-            np.testing.assert_array_equal(got[:count], expected)
+        found = [np.zeros(n, d) for n, d in ((19, int), (weight.size, int), (weight.size, float))]
+        given = images, which, tops, down, lefts, right, *found
+        function(*addresses(*given), 3, 2, 3, 3, 2, 8, 7, 8)
+        np.testing.assert_array_equal(found[0], ends)
+        np.testing.assert_array_equal(found[1][: len(want)], want)
+        np.testing.assert_array_equal(found[2][: len(want)], weight[weight != 0])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "forward", "back"),
+    [(np.float32, summed, shared_out), (np.float64, summed_doubles, shared_out_doubles)],
+)
+def test_taps_are_summed_and_the_sums_shared_out_again(dtype, forward, back):
+    rng = np.random.default_rng(3)
+    ends, places = np.sort(rng.integers(0, 40, 13)), rng.integers(0, 30, 40)
+    weights, data = rng.normal(size=40), rng.normal(size=120).astype(dtype)
+    sizes = 3, 4, 2, 60  # regions, parts, channels; 60 elements to the next channel
+    matrix = np.zeros((3, 2, 4, 120))
+    for (r, c, k), row in zip(np.ndindex(3, 2, 4), matrix.reshape(-1, 120), strict=True):
+        for tap in range(ends[4 * r + k], ends[4 * r + k + 1]):
+            row[places[tap] + 60 * c] += weights[tap]
+    for function in (forward, *served(forward)):
+        sums = np.full((3, 2, 4), 9, dtype)
+        function(*addresses(ends, places, weights, data, sums), *sizes)
+        np.testing.assert_allclose(sums, matrix @ data, rtol=1e-4, atol=1e-5)
+    for function in (back, *served(back)):
+        found = data.copy()
+        function(*addresses(ends, places, weights, found, sums), *sizes)
+        want = data + np.tensordot(sums, matrix, 3)
+        np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-5)
 
 
 def test_regions_that_are_no_numbers_do_no_harm_to_others():

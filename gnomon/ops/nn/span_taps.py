@@ -1,20 +1,99 @@
-"""The taps of parts of regions whose weights are those of rows times those of columns, natively."""
+"""Sums over parts of regions whose weights are those of rows times those of columns, natively.
+
+A *tap* is a place in an image (images, channels, h, w), and its weight. Those of part k of the
+regions are number `ends[k]` to `ends[k + 1]`, in the first channel that the part takes; the others
+of its group lie `step` further each. Weights are float64, data and sums float32, or float64 where
+the name says so.
+"""
 
 from __future__ import annotations
 
-from gnomon.native.words import Reals, Words, native
+from gnomon.native.words import Reals, Singles, Words, native, variant
+
+Values = Singles
+
+
+@native
+def between(place: float, weight: float, last: int, begin: int, weights: Reals) -> int:
+    """Share a sample's weight among the pixels before and behind it; where the weights begin.
+
+    The samples of a part come in order: `begin` is below 0 for the first one.
+    """
+    inside = min_of(max_of(place, 0.0), float(last))
+    low = int(inside)
+    if begin < 0:
+        begin = low
+    share = inside - float(low)
+    weights[low - begin] += weight * (1.0 - share)
+    weights[low - begin + int(low < last)] += weight * share
+    return begin
+
+
+@native
+def min_of(a: float, b: float) -> float:
+    """The lesser of two numbers."""
+    return a if a < b else b
+
+
+@native
+def max_of(a: float, b: float) -> float:
+    """The greater of two numbers."""
+    return a if a > b else b
+
+
+@native
+def sampled(start: float, count: float, apart: Reals, size: int, weights: Reals) -> int:
+    """Weights along an axis of `count` samples behind `start`: where they begin.
+
+    They lie `apart[0]` pixels apart, `apart[1]` of them in a pixel, and count `apart[2]` each. A
+    sample lies between two pixels and is interpolated; up to 1 outside of the image it is the
+    pixel at the border, and 0 beyond, where no time is spent.
+    """
+    begin = -1
+    k = (-1.0 - start) * apart[1] - 2.0
+    if k > FARTHEST:
+        return 0
+    k = float(int(max_of(k, 0.0)))
+    while k < count:
+        place = start + (k + 0.5) * apart[0]
+        k += 1.0
+        if place > float(size):
+            break
+        if place >= -1.0:
+            begin = between(place, apart[2], size - 1, begin, weights)
+    return begin if begin > 0 else 0
+
+
+FARTHEST = 4e15  # samples beyond: their places are not told apart
+
+
+@native
+def sampled_parts(
+    starts_at: int, counts_at: int, apart_at: int, begins_at: int, weights_at: int, regions: int,
+    bins: int, width: int, size: int,
+) -> None:  # fmt: skip
+    """`sampled` for all parts (regions, bins), each with room for `width` weights, which are 0.
+
+    They begin at `starts` (regions, bins); `counts` (regions,) and `apart` (regions, 3) say which
+    samples they have.
+    """
+    starts = Reals(starts_at)
+    counts = Reals(counts_at)
+    begins = Words(begins_at)
+    for r in range(regions):
+        for b in range(bins):
+            at = r * bins + b
+            weights = Reals(weights_at) + at * width
+            apart = Reals(apart_at) + 3 * r
+            begins[at] = sampled(starts[at], counts[r], apart, size, weights)
 
 
 @native
 def of_part(
-    down: Reals, tall: int, right: Reals, wide: int, source: int, row: int, step: int, target: int,
-    targets: Words, sources: Words, weights: Reals,
+    down: Reals, tall: int, right: Reals, wide: int, place: int, w: int, places: Words,
+    weights: Reals,
 ) -> int:  # fmt: skip
-    """The taps of one part: how many these are.
-
-    The first pixel's row of channels is `source`, that below it is `row` further, that beside it
-    `step`.
-    """
+    """The taps of one part, whose first pixel lies at `place`: how many these are."""
     count = 0
     for y in range(tall):
         if down[y] == 0.0:
@@ -22,8 +101,7 @@ def of_part(
         for x in range(wide):
             if right[x] == 0.0:
                 continue
-            targets[count] = target
-            sources[count] = source + y * row + x * step
+            places[count] = place + y * w + x
             weights[count] = down[y] * right[x]
             count += 1
     return count
@@ -32,36 +110,77 @@ def of_part(
 @native
 def of_regions(
     images_at: int, groups_at: int, tops_at: int, downs_at: int, lefts_at: int, rights_at: int,
-    targets_at: int, sources_at: int, weights_at: int, first: int, regions: int, rows: int,
-    columns: int, tall: int, wide: int, h: int, w: int, groups: int,
-) -> int:  # fmt: skip
-    """The taps of all parts (regions, rows, columns) in order: how many these are.
+    ends_at: int, places_at: int, weights_at: int, regions: int, rows: int, columns: int,
+    tall: int, wide: int, channels: int, h: int, w: int,
+) -> None:  # fmt: skip
+    """The taps of all parts (regions, rows, columns) in order.
 
-    The image of each region (`images`; below 0: none) has h w rows of channels for each of so many
-    `groups`, of which a part takes the one of (rows, columns). Weights are float64: `downs`
-    (regions, rows, tall) of the pixels from `tops` on, `rights` (regions, columns, wide) of those
-    from `lefts` on. The target of the first part is `first`.
+    A region is of one of `images` (below 0: of none), and a part of (rows, columns) takes the
+    channels from the one on that `groups` says. Weights are `downs` (regions, rows, tall) of the
+    pixels from `tops` on, and `rights` (regions, columns, wide) of those from `lefts` on.
     """
     images = Words(images_at)
-    which = Words(groups_at)
+    groups = Words(groups_at)
     tops = Words(tops_at)
     lefts = Words(lefts_at)
+    ends = Words(ends_at)
     found = 0
-    target = first
+    part = 0
+    ends[0] = 0
     for r in range(regions):
-        if images[r] < 0:
-            target += rows * columns
-            continue
         for i in range(rows):
             for j in range(columns):
                 down = r * rows + i
                 right = r * columns + j
-                pixel = (images[r] * h + tops[down]) * w + lefts[right]
-                found += of_part(
-                    Reals(downs_at) + down * tall, tall, Reals(rights_at) + right * wide, wide,
-                    pixel * groups + which[i * columns + j], w * groups, groups, target,
-                    Words(targets_at) + found, Words(sources_at) + found,
-                    Reals(weights_at) + found,
-                )  # fmt: skip
-                target += 1
-    return found
+                plane = images[r] * channels + groups[i * columns + j]
+                if images[r] >= 0:
+                    found += of_part(
+                        Reals(downs_at) + down * tall, tall, Reals(rights_at) + right * wide, wide,
+                        (plane * h + tops[down]) * w + lefts[right], w, Words(places_at) + found,
+                        Reals(weights_at) + found,
+                    )  # fmt: skip
+                part += 1
+                ends[part] = found
+
+
+@native
+def summed(
+    ends_at: int, places_at: int, weights_at: int, data_at: int, sums_at: int, regions: int,
+    parts: int, channels: int, step: int,
+) -> None:  # fmt: skip
+    """Sums (regions, channels, parts) of `data` by the taps."""
+    places = Words(places_at)
+    weights = Reals(weights_at)
+    for r in range(regions):
+        ends = Words(ends_at) + r * parts
+        for c in range(channels):
+            data = Values(data_at) + c * step
+            sums = Values(sums_at) + (r * channels + c) * parts
+            for k in range(parts):
+                total = 0.0
+                for tap in range(ends[k], ends[k + 1]):
+                    total += weights[tap] * data[places[tap]]
+                sums[k] = total
+
+
+@native
+def shared_out(
+    ends_at: int, places_at: int, weights_at: int, data_at: int, sums_at: int, regions: int,
+    parts: int, channels: int, step: int,
+) -> None:  # fmt: skip
+    """The transposed map: adds to `data` what each of the sums says of it."""
+    places = Words(places_at)
+    weights = Reals(weights_at)
+    for r in range(regions):
+        ends = Words(ends_at) + r * parts
+        for c in range(channels):
+            data = Values(data_at) + c * step
+            sums = Values(sums_at) + (r * channels + c) * parts
+            for k in range(parts):
+                for tap in range(ends[k], ends[k + 1]):
+                    data[places[tap]] += weights[tap] * sums[k]
+
+
+DOC = "The same of float64."
+summed_doubles = variant(summed, "summed_doubles", DOC, Values=Reals)
+shared_out_doubles = variant(shared_out, "shared_out_doubles", DOC, Values=Reals)

@@ -19,7 +19,14 @@ from gnomon.expr import ext
 from gnomon.native.serve import served
 from gnomon.ops.host import Array, HostOp, pooled
 from gnomon.ops.infer import Types
-from gnomon.ops.nn.span_taps import of_regions
+from gnomon.ops.nn.span_taps import (
+    of_regions,
+    sampled_parts,
+    shared_out,
+    shared_out_doubles,
+    summed,
+    summed_doubles,
+)
 from gnomon.shadow import Tensor
 
 MOST = 1 << 21  # taps at a time
@@ -62,18 +69,17 @@ def averaged(first: Array, step: Array, counts: Array, bins: int, size: int) -> 
     """Means of samples along an axis of `size` pixels, for `bins` parts of each region.
 
     A region begins at `first`, its parts are `step` long and have `counts` samples each, evenly
-    spaced. A sample lies between two pixels and is interpolated; up to 1 outside of the image it is
-    the pixel at the border, and 0 beyond.
+    spaced, as `sampled` says.
     """
-    each = np.where(np.isfinite(first + step), counts, 0)[:, None, None].astype(first.dtype)
-    part = np.arange(bins, dtype=first.dtype)[:, None]
-    step = step[:, None, None]
-    start = first[:, None, None] + part * step
-    k = seen(start, step / np.maximum(each, 1), each, -1, size)
-    place = start + (k + first.dtype.type(0.5)) * step / each
-    used = (k < each) & (place >= -1) & (place <= size)
-    weight = np.where(used, 1 / np.maximum(each, 1), 0)
-    return spread(np.clip(finite(place), 0, max(size - 1, 0)), weight, size)
+    starts = first[:, None] + np.arange(bins, dtype=first.dtype) * step[:, None]
+    counts = np.where(np.isfinite(first + step), counts, 0).astype(np.float64)
+    apart = np.stack([step / counts, counts / step, 1 / counts], 1)
+    apart[~np.isfinite(apart)] = 0  # of what has no samples, or all at one place
+    width = min(math.ceil(np.max(step, where=counts > 0, initial=0)) + 1, size - 1) + 2
+    found = Spans(np.empty(starts.shape, np.int64), np.zeros((*starts.shape, width)))
+    arrays = doubles(starts), counts, apart, found.start, found.weight
+    served(sampled_parts)[0](*_addresses(*arrays), *starts.shape, width, size)
+    return found
 
 
 def seen(start: Array, step: Array, counts: Array, low: Any, high: Any) -> Array:
@@ -95,20 +101,6 @@ def finite(x: Any) -> Array:
     most = np.finfo(np.float64).max
     x = np.minimum(np.maximum(np.asarray(x, np.float64), -most), most)
     return np.where(np.isnan(x), 0.0, x)
-
-
-def spread(place: Array, weight: Array, size: int) -> Spans:
-    """Samples (..., k) at ascending places within the image, each shared by its two pixels."""
-    low = np.floor(place).astype(np.int64)
-    share = place - low
-    start = low[..., 0]
-    width = max(int((low[..., -1] - start).max(initial=0)), 0) + 2
-    row = np.arange(start.size).reshape(start.shape)[..., None] * width + low - start[..., None]
-    right = row + (low < size - 1)
-    both = np.concatenate([row.ravel(), right.ravel()])
-    shares = np.concatenate([(weight * (1 - share)).ravel(), (weight * share).ravel()])
-    total = np.bincount(both, shares, start.size * width)
-    return Spans(start, total.reshape(*start.shape, width))
 
 
 def covered(start: Array, stop: Array, size: int) -> Spans:
@@ -242,13 +234,50 @@ class Crossed(Regions):
     A subclass gives them by `weighted`, as spans (regions, rows) and (regions, columns).
     """
 
-    def some_taps(self, shape: Sequence[int], images: Array, k: int, down: Any, right: Any) -> Taps:
+    def some_taps(self, shape: Sequence[int], images: Array, k: int, down: Any, right: Any) -> Any:
+        """Taps as `span_taps.py` says, in float64, and the first region that they are of."""
         which = np.ascontiguousarray(self.parts())
         spans = [np.ascontiguousarray(a) for s in (down, right) for a in (s.start, s.weight)]
         tall, wide = down.weight.shape[-1], right.weight.shape[-1]
-        most = len(images) * which.size * tall * wide
-        target, source, weight = (pooled((most,), d) for d in (np.int64, np.int64, np.float64))
-        addresses = [a.ctypes.data for a in (images, which, *spans, target, source, weight)]
-        sizes = (len(images), *which.shape, tall, wide, *shape[2:], self.groups)
-        count = served(of_regions)[0](*addresses, k * which.size, *sizes)
-        return Taps(target[:count], source[:count], weight[:count])
+        parts = len(images) * which.size
+        ends = pooled((parts + 1,), np.int64)
+        places, weights = (pooled((parts * tall * wide,), d) for d in (np.int64, np.float64))
+        arrays = ends, places, weights
+        sizes = (len(images), *which.shape, tall, wide, *shape[1:])
+        served(of_regions)[0](*_addresses(images, which, *spans, *arrays), *sizes)
+        return slice(k, k + len(images)), arrays
+
+    def compute(self, data: Array, *more: Array, room: list[Array]) -> Array:
+        (found,) = room
+        if data.size:
+            self._each((summed, summed_doubles), data, found, more)
+        else:
+            found.fill(0)
+        return found
+
+    def gradient(self, grad: Array, inputs: tuple[Array, ...]) -> dict[str, Array]:
+        data, *more = inputs
+        found = pooled(data.shape, data.dtype)
+        found.fill(0)
+        if data.size:
+            self._each((shared_out, shared_out_doubles), found, grad, more)
+        return {"data": found}
+
+    def _each(self, ways: Sequence[Any], data: Array, sums: Array, more: Sequence[Array]) -> None:
+        """Have a function of `span_taps.py` go through the taps of all regions."""
+        way = served(ways[data.dtype == np.float64])[0]
+        data, sums = map(np.ascontiguousarray, (data, sums))
+        channels, parts = sums.shape[1], math.prod(sums.shape[2:])
+        step = self.groups * math.prod(data.shape[2:])
+        for some, taps in self.taps(data.shape, self.weighted, *more):
+            part = sums[some]
+            way(*_addresses(*taps, data, part), len(part), parts, channels, step)
+
+
+def doubles(values: Array) -> Array:
+    """Values as dense float64."""
+    return np.ascontiguousarray(values, np.float64)
+
+
+def _addresses(*arrays: Array) -> list[int]:
+    return [a.__array_interface__["data"][0] for a in arrays]
