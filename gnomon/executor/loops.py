@@ -147,7 +147,7 @@ class Runner(ABC):
         steps = self.steps(ctx, in_data, aux, ctx.is_train)
         self.compute(steps, ctx.is_train)
         for blob, request, value in zip(out_data, req, steps.outputs, strict=True):
-            store(blob, request, value.asnumpy())
+            store(blob.tensor.numpy(), request, value.asnumpy())
 
     def backward(
         self, ctx: Any, out_grad: Any, in_data: Any, req: Any, in_grad: Any, aux: Any
@@ -165,7 +165,7 @@ class Runner(ABC):
         found = {**steps.shared, **self.differentiate(steps, heads)}
         for blob, request, k in zip(in_grad, req, self.op.order, strict=False):
             if blob is not None:
-                store(blob, request, found[k].asnumpy() if k in found else 0)
+                store(blob.tensor.numpy(), request, found[k].asnumpy() if k in found else 0)
 
     @abstractmethod
     def compute(self, steps: Steps, train: bool) -> None:

@@ -23,6 +23,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.random.bit_generator import ISeedSequence
 
 from gnomon.base import GnomonError, ShapeError, complaint
 from gnomon.dtype import DType
@@ -85,15 +86,18 @@ class HostOp(Op):
         return found
 
     def run(self, ctx: Any, in_data: Any, req: Any, out_data: Any, aux: Any) -> None:
-        check_requests(self.name, req, out_data)
         arrays = [blob.tensor.numpy() for blob in (*in_data, *aux)]
+        self.run_on(ctx, arrays, req, [blob.tensor.numpy() for blob in out_data])
+
+    def run_on(self, ctx: Any, arrays: Sequence[Array], req: Any, dests: Sequence[Array]) -> None:
+        """`run` on memory as NumPy sees it: arguments, then states, and where the outputs go."""
+        check_requests(self.name, req, dests)
         context = self.context(ctx)
         if "room" in parameters(type(self).compute):
-            context["room"] = [_room(blob, request, arrays)
-                               for blob, request in zip(out_data, req, strict=True)]  # fmt: skip
+            context["room"] = [_room(memory, request, arrays)
+                               for memory, request in zip(dests, req, strict=True)]  # fmt: skip
         values = self.results(arrays, context)
-        where = f"{self.name}.compute"
-        self.store(where, self.outputs(), values, req, out_data)
+        self.store(f"{self.name}.compute", self.outputs(), values, req, dests)
 
     def run_backward(
         self, ctx: Any, out_grad: Any, in_data: Any, out_data: Any, req: Any, in_grad: Any, aux: Any
@@ -105,21 +109,22 @@ class HostOp(Op):
             parts = [[None if b is None else _seen(b.tensor.numpy()) for b in g] for g in groups]
             with np.errstate(all="ignore"):
                 found = given.gradients(self, parts, {"train": ctx.is_train})
-        self.store(f"{self.name}.gradient", self.arguments(), found, req, in_grad)
+        dests = [None if blob is None else blob.tensor.numpy() for blob in in_grad]
+        self.store(f"{self.name}.gradient", self.arguments(), found, req, dests)
 
-    def store(self, where: str, names: Sequence[str], values: Any, req: Any, dest: Any) -> None:
-        """Store each value as its request says; None is 0.
+    def store(self, where: str, names: Sequence[str], values: Any, req: Any, dests: Any) -> None:
+        """Store each value in memory as its request says; None is 0, or no destination.
 
         Raises:
             ShapeError: a value is not of the shape of its destination; nothing has been written.
         """
-        for name, value, blob in zip(names, values, dest, strict=True):
-            if blob is not None and value is not None and np.shape(value) != blob.shape_:
-                expected = f"shape {tuple(blob.shape_)}, as shapes() says"
+        for name, value, memory in zip(names, values, dests, strict=True):
+            if memory is not None and value is not None and np.shape(value) != memory.shape:
+                expected = f"shape {memory.shape}, as shapes() says"
                 raise ShapeError(complaint(where, name, expected, f"shape {np.shape(value)}"))
-        for value, request, blob in zip(values, req, dest, strict=True):
-            if blob is not None:
-                store(blob, request, np.zeros((), np.float32) if value is None else value)
+        for value, request, memory in zip(values, req, dests, strict=True):
+            if memory is not None and value is not memory:
+                store(memory, request, np.zeros((), np.float32) if value is None else value)
 
     def backward_needs(
         self, in_shapes: Sequence[Shape], in_types: Sequence[DType], **context: Any
@@ -138,11 +143,10 @@ def check_differentiable(op: Any) -> None:
         )
 
 
-def store(blob: Any, request: Any, values: Any) -> None:
+def store(memory: Array, request: Any, values: Any) -> None:
     """Store values into memory as a request says; a smaller one is repeated."""
     if request == kNullOp:
         return
-    memory = blob.tensor.numpy()
     if isinstance(values, np.ndarray) and _is_same(values, memory):
         return
     values = np.broadcast_to(values, memory.shape)
@@ -152,9 +156,8 @@ def store(blob: Any, request: Any, values: Any) -> None:
         np.copyto(memory, convert(values, memory.dtype))
 
 
-def _room(blob: Any, request: Any, inputs: Sequence[Array]) -> Array:
+def _room(memory: Array, request: Any, inputs: Sequence[Array]) -> Array:
     """Where an output goes that is to be written; other memory where inputs lie there."""
-    memory: Array = blob.tensor.numpy()
     taken = any(np.may_share_memory(memory, x) for x in inputs)
     free = request in (kWriteTo, kWriteInplace) and not taken and memory.flags.c_contiguous
     return memory if free and not _is_half(memory) else pooled(memory.shape, _seen(memory).dtype)
@@ -175,7 +178,18 @@ def pooled(shape: Sequence[int], dtype: Any) -> Array:
 def generator(draws: Any) -> np.random.Generator:
     """NumPy's generator of the next numbers of a device's."""
     seed, position = draws.reserve(1)
-    return np.random.Generator(np.random.Philox(key=seed % (1 << 64), counter=position << 64))
+    return np.random.Generator(np.random.Philox(_Key(seed), counter=(0, position, 0, 0)))
+
+
+class _Key(ISeedSequence):
+    """A seed as Philox takes it in a third of the time: given `key`, it seeds itself first."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Array:
+        """The two words of Philox's key."""
+        return np.array((self.seed % (1 << 64), 0), np.uint64)
 
 
 def _is_half(array: Array) -> bool:

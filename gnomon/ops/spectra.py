@@ -42,6 +42,7 @@ def complexes(pairs: Array) -> Array:
 class Fourier(HostOp):
     """What both share: parameters, and transforms along the last axis, none over no numbers."""
 
+    brief = 1 << 20  # elements that take less time than to get at Python's lock on a worker
     compute_size: int = param(128, low=1, doc="No meaning here.")
 
     def types(self, t: Types) -> None:

@@ -8,6 +8,7 @@ import pytest
 import gnomon as mx
 from gnomon import nd
 from gnomon.base import GnomonError, ShapeError
+from gnomon.ndarray.lazy import opaque
 from gnomon.ops import find
 from gnomon.ops.case import case
 from gnomon.ops.host import HostOp
@@ -128,6 +129,21 @@ def test_a_seed_repeats_random_numbers():
     np.testing.assert_array_equal(found[0], found[1])
     assert (found[0][0] != found[0][1]).any()
     assert (found[0][0] != found[2][0]).any()
+    own = np.random.Generator(np.random.Philox(key=4, counter=1 << 64))  # the second draw's
+    np.testing.assert_array_equal(found[2][1], own.integers(1, 7, 50))
+
+
+def test_an_operator_looks_once_at_each_array(monkeypatch):
+    seen, shuffle = [], find("shuffle").parse({})
+    look = mx.nd.NDArray._numpy
+    monkeypatch.setattr(mx.nd.NDArray, "_numpy", lambda x: seen.append(x.shape) or look(x))
+    monkeypatch.setattr(opaque, "blobs", None)
+    x = nd.arange(6).reshape((3, 2))
+    found = nd.invoke(shuffle, [x])
+    found.wait_to_read()
+    assert seen == [(3, 2), (3, 2)]
+    monkeypatch.undo()
+    assert sorted(found.asnumpy().tolist()) == x.asnumpy().tolist()
 
 
 def test_another_shape_is_refused_and_nothing_is_written():

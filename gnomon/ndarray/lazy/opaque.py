@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from gnomon import engine
 from gnomon.base import ShapeError, complaint
 from gnomon.context import Context
@@ -50,8 +52,13 @@ def run(
     wanted = op.resources([x.shape for x in arguments])
     requests = [kWriteTo] * len(outputs)
 
+    by_numpy = type(op).run is HostOp.run
+
     def forward() -> None:
-        op.run(context, blobs(arguments), requests, blobs(outputs), blobs(states))
+        if by_numpy:
+            op.run_on(context, views(inputs), requests, views(outputs))
+        else:
+            op.run(context, blobs(arguments), requests, blobs(outputs), blobs(states))
 
     push(op, op.name, forward, context, wanted, inputs, [*outputs, *states], ctx)
     return outputs, context
@@ -108,6 +115,11 @@ def run_backward(
     read = [x for part in parts for x in part if x is not None]
     written = [g for g in made if g is not None]
     push(op, f"_backward_{op.name}", backward, context, wanted, read, written, ctx)
+
+
+def views(arrays: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
+    """The arrays as operators see them that work by NumPy."""
+    return [x._numpy() for x in arrays]
 
 
 def blobs(arrays: Sequence[Any]) -> list[Any]:

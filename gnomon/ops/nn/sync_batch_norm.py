@@ -81,7 +81,8 @@ class SharedBatchNorm(HostOp, SyncBatchNorm):
         check_requests(self.name, req, out_data)
         arrays = [blob.tensor.numpy() for blob in (*in_data, *aux)]
         values = self.results(arrays, {"train": ctx.is_train})
-        self.store(f"{self.name}.compute", self.outputs(), values, req, out_data)
+        dests = [blob.tensor.numpy() for blob in out_data]
+        self.store(f"{self.name}.compute", self.outputs(), values, req, dests)
         if self.batch(ctx.is_train):
             _, center, spread = values
             for state, new in zip(aux, (center, 1 / (spread * spread) - self.eps), strict=True):
@@ -106,7 +107,8 @@ class SharedBatchNorm(HostOp, SyncBatchNorm):
             dx = g - (dbeta + normal * dgamma)
         dx = dx * self._each(spread if self.fix_gamma else spread * gamma, x)
         found = dx, None if self.fix_gamma else own[1], own[0]
-        self.store(f"{self.name}.gradient", self.arguments(), found, req, in_grad)
+        dests = [None if blob is None else blob.tensor.numpy() for blob in in_grad]
+        self.store(f"{self.name}.gradient", self.arguments(), found, req, dests)
 
     def backward_needs(self, in_shapes: Any, in_types: Any, **context: Any) -> Needs:
         return everything(self)
