@@ -99,16 +99,15 @@ class ThreadedEngine(Behind):
             return
         if self._late is not None:
             self._enter_here(None)
-        if self._goes_behind(job):
-            return
-        if self._settled >= _MANY and self._turns is in_python and self._usual:
-            self._turns = native_turns(ThreadedEngine)
-        self._enter_here(job)
+        if not self._goes_behind(job):
+            self._enter_here(job)
 
     def _enter_here(self, job: Job | None) -> None:
         """Enter a short kernel, or what was held back; run it, unless this thread runs one now."""
         if job is None and self._behind and (late := self._late) and self._goes_behind(late):
             return
+        if self._settled >= _MANY and self._turns is in_python and self._usual:
+            self._turns = native_turns(ThreadedEngine)
         state = self._state()
         bouncing = state.bouncing
         try:

@@ -13,7 +13,7 @@ import pytest
 from gnomon import engine
 from gnomon.base import EngineError
 from gnomon.context import cpu
-from gnomon.engine import turns
+from gnomon.engine import threaded, turns
 from gnomon.engine.engine import Engine
 from gnomon.record import put
 
@@ -304,6 +304,19 @@ def test_without_native_code_workers_do_it_all():
     finally:
         one.stop()
     assert told == [*range(100)] and variable.version == 100
+
+
+def test_functions_that_are_held_back_are_entered_natively_once_there_are_many(monkeypatch):
+    asked = []
+    monkeypatch.setattr(threaded, "native_turns", lambda kind: asked.append(kind) or print)
+    one = engine.ThreadedEngine(2)
+    variable = one.new_variable()
+    for count, wanted in ((1000, 0), (2, 1), (2, 1)):
+        for _ in range(count):
+            one.push_later(engine.Repeatable(lambda ctx: None), None, (), (variable,))
+            one.wait_for_var(variable)
+        assert len(asked) == wanted
+    one.stop()
 
 
 def test_engines_of_others_do_it_their_own_way(started):
