@@ -178,7 +178,8 @@ def pooled(shape: Sequence[int], dtype: Any) -> Array:
 def generator(draws: Any) -> np.random.Generator:
     """NumPy's generator of the next numbers of a device's."""
     seed, position = draws.reserve(1)
-    return np.random.Generator(np.random.Philox(_Key(seed), counter=(0, position, 0, 0)))
+    key: Any = _Key(seed)  # NumPy's annotations know none but its own
+    return np.random.Generator(np.random.Philox(key, counter=(0, position, 0, 0)))
 
 
 class _Key(ISeedSequence):

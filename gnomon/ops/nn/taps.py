@@ -157,7 +157,7 @@ class Regions(HostOp):
             raise GnomonError(complaint(self.name, "rois", expected, found.max()))
         return found
 
-    def taps(self, shape: Sequence[int], weigh: Weigh, rois: Array, *more: Array) -> Iterator[Taps]:
+    def taps(self, shape: Sequence[int], weigh: Weigh, rois: Array, *more: Array) -> Iterator[Any]:
         """What the results are made of, as `weigh` says, some regions at a time."""
         images = self.images(rois, shape[0])
         step = max(MOST // max(self.most(shape), 1), 1)
@@ -247,7 +247,9 @@ class Crossed(Regions):
         served(of_regions)[0](*_addresses(images, which, *spans, *arrays), *sizes)
         return slice(k, k + len(images)), arrays
 
-    def compute(self, data: Array, *more: Array, room: list[Array]) -> Array:
+    def compute(  # type: ignore[override]  # nothing else calls it
+        self, data: Array, *more: Array, room: list[Array]
+    ) -> Array:
         (found,) = room
         if data.size:
             self._each((summed, summed_doubles), data, found, more)
