@@ -128,19 +128,28 @@ def of_regions(
     part = 0
     ends[0] = 0
     for r in range(regions):
+        seen = tall if images[r] >= 0 else 0
         for i in range(rows):
             for j in range(columns):
                 down = r * rows + i
                 right = r * columns + j
                 plane = images[r] * channels + groups[i * columns + j]
-                if images[r] >= 0:
-                    found += of_part(
-                        Reals(downs_at) + down * tall, tall, Reals(rights_at) + right * wide, wide,
-                        (plane * h + tops[down]) * w + lefts[right], w, Words(places_at) + found,
-                        Reals(weights_at) + found,
-                    )  # fmt: skip
+                found += of_part(
+                    Reals(downs_at) + down * tall, seen, Reals(rights_at) + right * wide, wide,
+                    (plane * h + tops[down]) * w + lefts[right], w, Words(places_at) + found,
+                    Reals(weights_at) + found,
+                )  # fmt: skip
                 part += 1
                 ends[part] = found
+
+
+@native
+def sum_of(places: Words, weights: Reals, data: Values, first: int, last: int) -> float:
+    """The sum of `data` by the taps from number `first` to before `last`."""
+    total = 0.0
+    for tap in range(first, last):
+        total += weights[tap] * data[places[tap]]
+    return total
 
 
 @native
@@ -157,10 +166,16 @@ def summed(
             data = Values(data_at) + c * step
             sums = Values(sums_at) + (r * channels + c) * parts
             for k in range(parts):
-                total = 0.0
-                for tap in range(ends[k], ends[k + 1]):
-                    total += weights[tap] * data[places[tap]]
-                sums[k] = total
+                sums[k] = sum_of(places, weights, data, ends[k], ends[k + 1])
+
+
+@native
+def share_out(
+    places: Words, weights: Reals, data: Values, first: int, last: int, value: float
+) -> None:
+    """Add to `data` what a sum says of it."""
+    for tap in range(first, last):
+        data[places[tap]] += weights[tap] * value
 
 
 @native
@@ -177,10 +192,13 @@ def shared_out(
             data = Values(data_at) + c * step
             sums = Values(sums_at) + (r * channels + c) * parts
             for k in range(parts):
-                for tap in range(ends[k], ends[k + 1]):
-                    data[places[tap]] += weights[tap] * sums[k]
+                share_out(places, weights, data, ends[k], ends[k + 1], sums[k])
 
 
 DOC = "The same of float64."
-summed_doubles = variant(summed, "summed_doubles", DOC, Values=Reals)
-shared_out_doubles = variant(shared_out, "shared_out_doubles", DOC, Values=Reals)
+sum_of_doubles = variant(sum_of, "sum_of_doubles", DOC, Values=Reals)
+summed_doubles = variant(summed, "summed_doubles", DOC, Values=Reals, sum_of=sum_of_doubles)
+share_out_doubles = variant(share_out, "share_out_doubles", DOC, Values=Reals)
+shared_out_doubles = variant(
+    shared_out, "shared_out_doubles", DOC, Values=Reals, share_out=share_out_doubles
+)
