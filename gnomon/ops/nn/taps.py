@@ -235,7 +235,7 @@ class Crossed(Regions):
     """
 
     def some_taps(self, shape: Sequence[int], images: Array, k: int, down: Any, right: Any) -> Any:
-        """Taps as `span_taps.py` says, in float64, and the first region that they are of."""
+        """The regions among all, and their ends, places and weights as `span_taps.py` says."""
         which = np.ascontiguousarray(self.parts())
         spans = [np.ascontiguousarray(a) for s in (down, right) for a in (s.start, s.weight)]
         tall, wide = down.weight.shape[-1], right.weight.shape[-1]
