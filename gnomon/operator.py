@@ -19,7 +19,7 @@ from gnomon import dtype as dtypes
 from gnomon.base import GnomonError, ParamError, complaint, ctypes2numpy_shared  # noqa: F401
 from gnomon.context import current_context
 from gnomon.ndarray import NDArray
-from gnomon.ndarray.lazy.opaque import over
+from gnomon.ndarray.lazy.on_data import over
 from gnomon.ops import registry
 from gnomon.ops.custom import kinds
 from gnomon.ops.property import OpContext, Operator, OperatorProperty

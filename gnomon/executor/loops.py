@@ -22,7 +22,7 @@ from gnomon.executor.replay import Replay, Slots, Step, replay
 from gnomon.graph.infer import complete
 from gnomon.graph.node import Graph
 from gnomon.ndarray.core.layout import dense
-from gnomon.ndarray.lazy.opaque import over
+from gnomon.ndarray.lazy.on_data import over
 from gnomon.ops.control import runners
 from gnomon.ops.host import store
 

@@ -18,9 +18,9 @@ from gnomon.context import Context
 from gnomon.engine import Var
 from gnomon.executor.arena import Arena
 from gnomon.executor.cuts import cut
+from gnomon.executor.data_task import DataTask
 from gnomon.executor.dependencies import Memory, Part, waits
 from gnomon.executor.layout import Delivery, Layout, size_of
-from gnomon.executor.opaque import DataTask
 from gnomon.executor.weights import Copying, Weights
 from gnomon.expr.node import Buffer, cast, set_address
 from gnomon.graph.node import Entry

@@ -28,7 +28,7 @@ from gnomon.executor.prepared import Prepared
 from gnomon.executor.run import Run
 from gnomon.expr.node import Buffer, set_address
 from gnomon.graph.node import Entry
-from gnomon.ndarray.lazy.opaque import over
+from gnomon.ndarray.lazy.on_data import over
 from gnomon.runtime.devices import pool
 from gnomon.runtime.execution.program import Program
 from gnomon.runtime.kernels.template import blocks_of, handles_of, storages_of

@@ -16,7 +16,7 @@ from gnomon.ndarray.core.bounded_cache import RECIPES
 from gnomon.ndarray.core.elsewhere import ways
 from gnomon.ndarray.core.layout import Layout, dense
 from gnomon.ndarray.core.tape import Call, Network, Node
-from gnomon.ndarray.lazy import opaque
+from gnomon.ndarray.lazy import on_data
 from gnomon.ndarray.lazy.forwarded import Forwarded
 from gnomon.ndarray.lazy.invoke import anchors_of, guarded, invoke, launch
 from gnomon.ndarray.lazy.recipe import Dest, Draws, Elsewhere, Work, recipe_for
@@ -50,7 +50,7 @@ def of(node: Node, grads: Sequence[Any], dests: Sequence[Any], create: bool) -> 
     if way is not None and not create:
         found: Grads = way.gradient(node, reads, wanted, dests)
     elif not gradient.op.is_expression:
-        return _of_opaque(node, reads, wanted, dests, create)
+        return _on_data(node, reads, wanted, dests, create)
     elif gradient.op.sparse_grad and not create:
         return _of_rows(node, reads, dests)
     elif create:
@@ -158,10 +158,10 @@ def by_processor(node: Node, reads: Sequence[Any], wanted: tuple[int, ...]) -> G
     dests = [None] * len(node.inputs)
     if node.gradient.op.is_expression:
         return _computed(node, reads, wanted, dests)
-    return _of_opaque(node, reads, wanted, dests, create=False)
+    return _on_data(node, reads, wanted, dests, create=False)
 
 
-def _of_opaque(
+def _on_data(
     node: Node, reads: Sequence[Any], wanted: tuple[int, ...], dests: Any, create: bool
 ) -> Grads:
     """The gradients of an operator that works on data, by its own code."""
@@ -177,7 +177,7 @@ def _of_opaque(
         layout = dense(gradient.shapes[0][k], gradient.types[0][k])
         found[k] = Array._new(layout, ctx) if array is None else array
         requests[k] = kAddTo if saver == "plusto" else kWriteTo
-    opaque.run_backward(gradient, node.context[1], parts, found, requests, ctx)
+    on_data.run_backward(gradient, node.context[1], parts, found, requests, ctx)
     return found
 
 

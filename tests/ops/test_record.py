@@ -219,10 +219,10 @@ def test_forward_asks_for_inputs_alone():
 def test_what_is_missing_says_so():
     with pytest.raises(TypeError, match=r"op _test_empty: .*with forward .*, or with run"):
         op("_test_empty")(type("Empty", (Op,), {}))
-    opaque = op("_test_opaque")(type("Opaque", (Op,), {"run": lambda self, *given: None}))
-    assert not opaque.is_expression
-    with pytest.raises(GnomonError, match="_test_opaque: works on data"):
-        opaque().forward(None)
+    on_data = op("_test_on_data")(type("OnData", (Op,), {"run": lambda self, *given: None}))
+    assert not on_data.is_expression
+    with pytest.raises(GnomonError, match="_test_on_data: works on data"):
+        on_data().forward(None)
     with pytest.raises(GnomonError, match="_test_tanh: is an expression"):
         Tanh().run(None, [], [], [], [])
 

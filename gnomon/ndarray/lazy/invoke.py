@@ -25,7 +25,7 @@ from gnomon.ndarray.core.elsewhere import ways
 from gnomon.ndarray.core.layout import Layout, dense
 from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.core.tape import record, source
-from gnomon.ndarray.lazy import opaque, pending
+from gnomon.ndarray.lazy import on_data, pending
 from gnomon.ndarray.lazy.families import recipe_of_one
 from gnomon.ndarray.lazy.forwarded import take_over
 from gnomon.ndarray.lazy.fused import is_lost
@@ -107,7 +107,7 @@ def apply(
         outputs = outputs or compute(op, inputs, given, place, drawn)
         context = None
     else:
-        outputs, context = opaque.run(op, inputs, given, place, mode.training)
+        outputs, context = on_data.run(op, inputs, given, place, mode.training)
     if tapes:
         record(op, inputs, outputs, mode.training, context)
     if given is not None:

@@ -27,7 +27,7 @@ from gnomon.ndarray.core.elsewhere import waits
 from gnomon.ndarray.core.layout import Layout, dense
 from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.core.tape import Node, record, source
-from gnomon.ndarray.lazy import opaque
+from gnomon.ndarray.lazy import on_data
 from gnomon.ndarray.lazy.batch import Batch
 from gnomon.ndarray.lazy.invoke import compute, guarded, recipe_of
 from gnomon.ndarray.lazy.numbers import Number, word
@@ -252,7 +252,7 @@ def _on_host(
     if op.is_expression:
         found, context = compute(op, held, None, _HOST, drawn), None
     else:
-        found, context = opaque.run(op, held, None, _HOST, mode.training)
+        found, context = on_data.run(op, held, None, _HOST, mode.training)
     outputs = list(given or ())
     outputs += [new(_dense(x), ctx) for x in found[len(outputs) :]]
     count = len(op.arguments())
