@@ -63,7 +63,7 @@ def use(engine: Engine | None) -> Engine:
     """
     present = PROCESS.engine
     if engine is not None and present is not None and engine is not present:
-        present.push_promised()
+        present.push_held_back()
         present.finish_behind()
     with first_use:
         found = engine or PROCESS.engine or create()

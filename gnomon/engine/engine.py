@@ -163,7 +163,7 @@ class Engine(Lifecycle):
         """
         for var in mutate:
             if var.pending_readers:
-                var.keep_promises()
+                var.push_pending_readers()
         if not self.run_brief(fn, const, mutate, ctx, name):
             self._push_inline(make_job(fn, INLINE, const, mutate, ctx, 0, name))
 
@@ -177,7 +177,7 @@ class Engine(Lifecycle):
     ) -> None:
         """As `push_inline`, for live variables each listed once; pending readers stay pending.
 
-        For who keeps such a promise with this very push.
+        For a pending reader that pushes itself by this.
         """
         self._push_inline(make_job(fn, INLINE, const, mutate, ctx, 0, name))
 
@@ -197,7 +197,7 @@ class Engine(Lifecycle):
         """
         for var in mutate_vars:
             if var.pending_readers:
-                var.keep_promises()
+                var.push_pending_readers()
         job = make_job(fn, INLINE, tuple(const_vars), tuple(mutate_vars), ctx, 0, name)
         self._flush()
         self._hold_back(job)
@@ -265,7 +265,7 @@ class Engine(Lifecycle):
             if var.deleted:
                 raise _deleted(var, operator)
             if var.pending_readers:
-                var.keep_promises()
+                var.push_pending_readers()
         fn = operator.fn if operator.anew is None else operator.anew()
         if operator.brief and self.run_brief(fn, const, mutate, ctx, operator.name):
             return

@@ -117,7 +117,7 @@ class Execution(Bookkeeping):
     ) -> bool:
         """Run a fast path if none of its variables is in use; whether it ran. See `fast_path.py`.
 
-        As with `run_brief`, a variable may be listed more than once, and promises are not kept.
+        As with `run_brief`, a variable may be listed more than once; no pending reader is pushed.
         """
         if self._observer is not None or self._bulk is not None or self._late is not None:
             return False

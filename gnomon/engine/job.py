@@ -327,7 +327,7 @@ def check_variables(
         raise EngineError(complaint(where, argument, "a list of variables", repr(given))) from None
     if had_readers:
         for var in mutate:
-            var.keep_promises()
+            var.push_pending_readers()
     return const, mutate
 
 

@@ -73,16 +73,16 @@ class Var(Frozen):
     def __repr__(self) -> str:
         return f"Var({self.name or hex(id(self))}, version {self.version})"
 
-    def keep_promises(self, but: object = None) -> None:
+    def push_pending_readers(self, but: object = None) -> None:
         """Push all pending readers, since a write is about to be, `but` that of who writes.
 
         Twice: what was recorded leaves its element-wise operators pending as it is computed, which
         leave nothing. One that is being computed stays, so that a loop until none came may not end.
         """
         for _ in range(2):
-            for promise in tuple(self.pending_readers):
-                if promise is not but:
-                    promise()
+            for reader in tuple(self.pending_readers):
+                if reader is not but:
+                    reader()
 
     def remove(self, job: Job) -> None:
         """Take a job out wherever it is; harmless where it is not."""

@@ -61,7 +61,7 @@ class Waiting(Execution):
         if hook not in self._hooks:
             self._hooks.append(hook)
 
-    def push_promised(self) -> None:
+    def push_held_back(self) -> None:
         """Have everything pushed that others hold back, by the hooks of `on_wait_all`."""
         for hook in self._hooks:
             hook()
@@ -79,7 +79,7 @@ class Waiting(Execution):
             return
         self._refuse_in_entry("wait_for_var")
         if write and var.pending_readers:
-            var.keep_promises()
+            var.push_pending_readers()
         self._flush()
         if write:
             self.let_finish((var,))
@@ -136,7 +136,7 @@ class Waiting(Execution):
             raise EngineError(
                 f"wait_for_all: called in function {name!r}: it would wait for itself"
             )
-        self.push_promised()
+        self.push_held_back()
         self._flush()
         self._drain(state)
         self._raise_first_failure()

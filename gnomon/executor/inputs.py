@@ -93,7 +93,7 @@ class Input:
         self.address = 0
         self.taken = False  # by an executor
         self._load: Load | None = None
-        self._reminder: Reminder | None = None  # the promise of the copy, with the source's memory
+        self._reminder: Reminder | None = None  # reads the source's memory
 
     def __del__(self) -> None:  # perhaps amidst whatever a thread does: without the lock
         if self.chunk is not None and self._reminder in self.chunk.pending_readers:
@@ -141,7 +141,7 @@ class Input:
 
 
 class Reminder:
-    """The promise of an input's copy, which goes with the input; it keeps no memory either."""
+    """The pending reader that is an input's copy; it goes with the input, and keeps no memory."""
 
     __slots__ = ("chunk", "input")
 

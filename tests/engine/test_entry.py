@@ -71,14 +71,14 @@ def test_variables_are_checked(started):
     assert [x.version for x in many] == [1] * 20
 
 
-def test_promised_reads_are_pushed_first(started):
+def test_pending_readers_are_pushed_first(started):
     a, told = started.new_variable(), []
 
-    def promise():
+    def reader():
         put(a, "pending_readers", ())
         started.push_sync(lambda ctx: told.append("read"), const_vars=[a])
 
-    put(a, "pending_readers", [promise])
+    put(a, "pending_readers", [reader])
     started.push_sync(lambda ctx: told.append("written"), mutate_vars=[a])
     started.wait_for_all()
     assert told == ["read", "written"]

@@ -102,7 +102,7 @@ def test_a_brief_kernel_runs_where_nobody_is_in_its_way(threaded):
     assert threaded.run_brief(lambda ctx: None, (), (var,))
 
 
-def test_a_brief_push_waits_its_turn_and_keeps_promises(threaded):
+def test_a_brief_push_waits_its_turn_and_pushes_pending_readers(threaded):
     var, out, seen = threaded.new_variable(), threaded.new_variable(), []
     go = threading.Event()
     threaded.push_sync(lambda ctx: go.wait(5), None, [var])

@@ -38,7 +38,7 @@ def export(array: Any, **kwargs: Any) -> Any:
         DTypeError: NumPy, which makes the capsule, does not know the dtype.
     """
     put(array._chunk, "shared", True)
-    array._chunk.keep_promises()
+    array._chunk.push_pending_readers()
     array.wait_to_read()
     view = array._numpy()
     if view.dtype.kind == "V":

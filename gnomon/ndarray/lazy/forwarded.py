@@ -99,7 +99,7 @@ def _depth(record: Recorded) -> int:
     return 1 + max([node.depth for node in nodes if type(node) is Forwarded], default=0)
 
 
-class Promise:
+class Reader:
     """Opens a node before what it is of is written; it keeps nothing itself."""
 
     __slots__ = ("_node",)
@@ -121,7 +121,7 @@ class Forwarded(Node):
 
     __slots__ = (
         "__weakref__", "_asked", "_constants", "_drawn", "_held", "_is_asked", "_lock", "_numbers",
-        "_operands", "_owner", "_path", "_places", "_plan", "_promise", "_reads", "_states",
+        "_operands", "_owner", "_path", "_places", "_plan", "_reader", "_reads", "_states",
         "_train", "_turn", "_values",
     )  # fmt: skip
 
@@ -146,16 +146,16 @@ class Forwarded(Node):
         self._reads, self._plan, self._path, self._held = reads, plan, path, held
         self._lock, self._owner, self._train = record.own.lock, record.own.ident, record.train
         self._asked, self._is_asked = reads.asked, False
-        self._promise, self._turn = None, 0
+        self._reader, self._turn = None, 0
         self._places: Sequence[Place | None] = places  # of the values, where it is open
         self._values, self._operands, self._states = [], [], states or {}
         if plan is not None:
             self._turn = plan.turn
             self._drawn, self._operands = record.drawn, record.operands
             self._values = [x._detached() for x in values]
-            self._promise = promise = Promise(self)
+            self._reader = reader = Reader(self)
             for chunk in self._chunks():
-                chunk.pending_readers.append(promise)
+                chunk.pending_readers.append(reader)
 
     def __del__(self) -> None:  # perhaps amidst whatever a thread does: without the lock
         self._release()
@@ -168,11 +168,11 @@ class Forwarded(Node):
 
     def _release(self) -> None:
         """Keep nothing but the place on the tape."""
-        promise, self._promise, self._plan = self._promise, None, None
-        if promise is not None:
+        reader, self._reader, self._plan = self._reader, None, None
+        if reader is not None:
             for chunk in self._chunks():
                 with suppress(ValueError):
-                    chunk.pending_readers.remove(promise)
+                    chunk.pending_readers.remove(reader)
             self._operands, self._values, self._path, self._states = [], [], [], {}
 
     @property

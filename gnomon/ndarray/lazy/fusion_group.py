@@ -163,7 +163,7 @@ here = _Thread()
 class FusionGroup(Frozen):
     """Operators of one thread, shape and context that are computed together; see above.
 
-    Calling it computes it: that is how the promise to read its leaves is kept.
+    Calling it computes it: it is a pending reader of its leaves.
     """
 
     __slots__ = (

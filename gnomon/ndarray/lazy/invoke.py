@@ -362,5 +362,5 @@ def launch(
     written = [x._chunk for x in (*outputs, *changed)]
     for chunk in written:
         if chunk.pending_readers:
-            chunk.keep_promises()
+            chunk.push_pending_readers()
     dispatch(recipe, name, addresses, read, written, ctx, (read, written, states))

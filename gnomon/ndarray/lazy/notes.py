@@ -17,7 +17,7 @@ becomes one node of the tape, whose program does the same in two calls (`forward
 Everything else has the record *computed*: each operator is applied as if it were called only now,
 and goes on the tape. That is what happens where the mark has no program (yet), and when
 - a place on the tape is asked for, or a value, in whatever way, that was not often before;
-- memory that was noted as an operand is about to be written (it has the record among its promises);
+- memory that was noted as an operand is about to be written (the record is its pending reader);
 - gradients are asked for otherwise: `grad`, `create_graph`, `retain_graph`, heads of two threads;
 - the program holds a value that shares no operator with the heads;
 - the train mode, the engine or a setting changes; `nd.waitall()`; more than `MOST` operators;
@@ -91,7 +91,7 @@ _noting: dict[str, weakref.ref[Own]] = {}  # of the thread that notes, one at a 
 
 
 class Record(Recorded):
-    """What a thread has noted; it is the group of those arrays, and a promise to read operands.
+    """What a thread has noted; it is the group of those arrays, and a pending reader of operands.
 
     Calling it has it computed.
     """

@@ -89,7 +89,7 @@ class Mirror:
 
 
 class Reminder:
-    """The promise of a mirror, which goes with its array; it keeps no memory either."""
+    """The pending reader that is a mirror's; it goes with its array, and keeps no memory."""
 
     __slots__ = ("chunk", "mirror")
 
@@ -277,7 +277,7 @@ def store(value: Any, dest: Any, kept: bool = False) -> bool:
     if type(group) is not FusionGroup:
         return False
     dest = dest._detached()  # another thread may have the array pending meanwhile
-    dest._chunk.keep_promises(but=group)
+    dest._chunk.push_pending_readers(but=group)
     mirror = partial(Mirror, value, dest, group.ctx) if kept else None
     if group.store(Storing(value, dest, mirror)):
         return True

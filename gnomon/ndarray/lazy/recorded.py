@@ -178,7 +178,7 @@ class Recorded(Frozen):
                 let_go(operand.chunk.pending_readers, self)
 
     def _release(self, operand: Operand) -> None:
-        """Make no promise for an operand any more."""
+        """Be no pending reader of an operand any more."""
         if is_hidden_in(operand.array, self):
             operand.array._pending_in.record = None
         else:
@@ -198,10 +198,10 @@ def index_of(arrays: Sequence[Any], array: Any) -> int | None:
     return None
 
 
-def let_go(promises: list[Any], record: Recorded) -> None:
-    """Take back a promise to read, which was not made where memory lacked for it."""
-    if record in promises:
-        promises.remove(record)
+def let_go(readers: list[Any], record: Recorded) -> None:
+    """Take a record from an operand's pending readers, if memory did not lack to enter it."""
+    if record in readers:
+        readers.remove(record)
 
 
 @native
@@ -250,7 +250,7 @@ def _operand(array: Array) -> Operand:
 
 @native
 def _enter(record: Recorded, operand: Operand) -> None:
-    """Have one more operand, and promise to read it."""
+    """Have one more operand, and be a pending reader of it."""
     record.operands.append(operand)
     place = operand.place
     if place is None:

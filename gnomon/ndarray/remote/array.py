@@ -214,7 +214,7 @@ def push(
     const = dict.fromkeys([x._chunk for x in read if x._chunk not in mutate])
     for chunk in mutate:
         if chunk.pending_readers:
-            chunk.keep_promises()
+            chunk.push_pending_readers()
     engine.get().push_inline(Work(steps), ctx, tuple(const), tuple(mutate), name=name)
 
 
