@@ -258,19 +258,19 @@ class ThreadedEngine(Behind):
 
     # --- work queues and workers ------------------------------------------------------------------
 
-    def _lane_of(self, job: Job) -> WorkQueue:
+    def _queue_of(self, job: Job) -> WorkQueue:
         """The work queue a job belongs to: here one for all. Lock held."""
         if self._work_queue is None:
-            self._work_queue = self._lane_at(_CPU, False)
+            self._work_queue = self._queue_at(_CPU, False)
         return self._work_queue
 
     def _dispatch(self, job: Job) -> None:
         work_queue = self._work_queue if job.ctx is None and not job.copy else None
         if work_queue is None:
-            work_queue = self._lane_of(job)
+            work_queue = self._queue_of(job)
         work_queue.put(job)
 
-    def _lane_at(self, ctx: Context, copy: bool) -> WorkQueue:
+    def _queue_at(self, ctx: Context, copy: bool) -> WorkQueue:
         """The work queue of a device; a new one gets threads when the lock is free. Lock held."""
         key = ctx.device_typeid, ctx.device_id, copy
         work_queue = self._work_queues.get(key)
@@ -490,7 +490,7 @@ class ThreadedEngine(Behind):
 class ThreadedEnginePerDevice(ThreadedEngine):
     """Workers of its own for each device, and others for copies: they never wait for each other."""
 
-    def _lane_of(self, job: Job) -> WorkQueue:
+    def _queue_of(self, job: Job) -> WorkQueue:
         if job.ctx is None and not job.copy:
-            return super()._lane_of(job)
-        return self._lane_at(job.ctx or _CPU, job.copy)
+            return super()._queue_of(job)
+        return self._queue_at(job.ctx or _CPU, job.copy)

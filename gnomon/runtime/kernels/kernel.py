@@ -108,8 +108,8 @@ class Kernel:
         words.extend(values.get(slot, 0) for slot in signature.args)
         block = Block(words)
         keep = (self, block, scratch, buffers, [b.owner for b in buffers], dims)
-        effort = sum(work(loops, sizes) for loops in signature.phases)
-        return Step(self.address, block.address, keep, name, moved, work=effort)
+        total = sum(work(loops, sizes) for loops in signature.phases)
+        return Step(self.address, block.address, keep, name, moved, work=total)
 
     def again(
         self, step: Step, addresses: Sequence[int], operands: Sequence[Buffer], name: str
@@ -210,8 +210,8 @@ def divisions(
         if loops.own is None or loops.inner is None:
             continue
         rows, turns, filled = sizes[loops.own.rows], sizes[loops.own.turns], loops.own.filled
-        effort = work(loops, sizes) + (work(phases[k - 1], sizes) if filled else 0)
-        tasks = min(task_count(effort, threads), SEARCHES * threads, rows)
+        total = work(loops, sizes) + (work(phases[k - 1], sizes) if filled else 0)
+        tasks = min(task_count(total, threads), SEARCHES * threads, rows)
         if tasks > 1 and turns <= rows:
             width = sizes[loops.inner]
             shares[k] = tasks, width, BY_ROWS, rows
