@@ -40,11 +40,11 @@ class Strip:
 
 
 class ColumnReductionWriter(ReductionWriter):
-    """Writes the bodies of phases that are swept."""
+    """Writes the bodies of phases that reduce columns."""
 
     strip: Strip | None = None
 
-    def sweep(self, body: Body, var: int, start: Value, stop: Value) -> None:
+    def reduce_columns(self, body: Body, var: int, start: Value, stop: Value) -> None:
         """`body` for every value of `var` from `start` to `stop`."""
         e = self.e
         with e.for_range(start, stop, STRIP) as first, self.scope():
@@ -52,7 +52,7 @@ class ColumnReductionWriter(ReductionWriter):
             self.strip = Strip(var, first, end, {})
             for k, stmt in enumerate(body):
                 if isinstance(stmt, Fold):
-                    self.sweep_fold(self.strip, stmt)
+                    self.reduce_strip(self.strip, stmt)
                 elif isinstance(stmt, Let) and _is_dear(stmt.term, body[k:]):
                     self.keep_row(self.strip, stmt.term)
             rest: Body = [s for s in body if not isinstance(s, Fold)]
@@ -112,7 +112,7 @@ class ColumnReductionWriter(ReductionWriter):
 
     # -- folds ----------------------------------------------------------------------------------
 
-    def sweep_fold(self, strip: Strip, fold: Fold) -> None:
+    def reduce_strip(self, strip: Strip, fold: Fold) -> None:
         """The results of a fold for every column."""
         rows: dict[Term, list[Row]] = {}
         for term in fold.terms:

@@ -38,7 +38,7 @@ def _call(method: Any, symbol: Any, *args: Any, inplace: bool = False, **kwargs:
     return method(symbol, *args, **kwargs)
 
 
-class Refused:
+class Unsupported:
     """A method that only arrays have."""
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -83,14 +83,14 @@ class Methods(Composite):
 
     # a name that Python or MXNet's signature says differently
     astype = Operator("cast")
-    __bool__ = Refused()
-    as_in_context = Refused()
-    asnumpy = Refused()
-    asscalar = Refused()
-    backward = Refused()
-    copy = Refused()
-    detach = Refused()
-    wait_to_read = Refused()
+    __bool__ = Unsupported()
+    as_in_context = Unsupported()
+    asnumpy = Unsupported()
+    asscalar = Unsupported()
+    backward = Unsupported()
+    copy = Unsupported()
+    detach = Unsupported()
+    wait_to_read = Unsupported()
 
 
 NAMES = """

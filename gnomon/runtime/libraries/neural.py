@@ -101,7 +101,7 @@ def possible(which: dnn.Convolution | dnn.Pooling, kind: type[Call]) -> bool:
             dnn.data_primitive(which)
         else:
             dnn.weight_primitive(which)
-    except dnn.Refused:
+    except dnn.Unsupported:
         return False
     return True
 
@@ -138,10 +138,10 @@ def steps(invoke: Invoke) -> list[Step]:
     operands = {n: c for n, c in zip(OPERANDS[type(call)], call.children, strict=True) if n}
     out = invoke.dest if straight else temporary(call)
     before: list[Step] = []
-    placed, found = operands, laid(call, operands, out)
+    placed, found = operands, direct_step(call, operands, out)
     if found is None and isinstance(call, BACKWARD) and channels_last(out):
         before, placed = turned(operands)
-        found = laid(call, placed, out)
+        found = direct_step(call, placed, out)
     if found is None:
         before, operands = dense(operands)
         last = None if out.contiguous else out
@@ -154,7 +154,7 @@ def steps(invoke: Invoke) -> list[Step]:
     return made if straight else [*made, saved(invoke, out)]
 
 
-def laid(call: Call, operands: dict[str, Any], out: Buffer) -> dnn.DnnStep | None:
+def direct_step(call: Call, operands: dict[str, Any], out: Buffer) -> dnn.DnnStep | None:
     """The step on these operands as they lie; None where oneDNN cannot take them so."""
     pictures = {n: b for n, b in (*operands.items(), ("out", out)) if n != "bias"}
     layouts = {name: layout_of(b) for name, b in pictures.items()}
@@ -170,7 +170,7 @@ def laid(call: Call, operands: dict[str, Any], out: Buffer) -> dnn.DnnStep | Non
     given = {name: x for name, x in layouts.items() if x is not None and x is not dnn.PLAIN}
     try:
         made = described(call)[1](given)
-    except (dnn.Refused, ShapeError):
+    except (dnn.Unsupported, ShapeError):
         return None
     return None if given and made.implementation.startswith(SLOW) else made
 

@@ -7,7 +7,7 @@ from gnomon.runtime.libraries.dnn.convolution import (
 )
 from gnomon.runtime.libraries.dnn.geometry import Convolution
 from gnomon.runtime.libraries.dnn.layout import CHOSEN, PLAIN, Layout, last, strides_last
-from gnomon.runtime.libraries.dnn.library import Refused, available, why_not
+from gnomon.runtime.libraries.dnn.library import Unsupported, available, why_not
 from gnomon.runtime.libraries.dnn.matmul import matmul, supports_matmul
 from gnomon.runtime.libraries.dnn.phases import DnnStep, share_workspace
 from gnomon.runtime.libraries.dnn.pooling import (
@@ -31,7 +31,7 @@ __all__ = [
     "DnnStep",
     "Layout",
     "Pooling",
-    "Refused",
+    "Unsupported",
     "available",
     "backward_pool",
     "convolution_backward_data",

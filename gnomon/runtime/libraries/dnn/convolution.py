@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from gnomon.runtime.execution import threads
 from gnomon.runtime.libraries.dnn.geometry import Convolution, pieces
 from gnomon.runtime.libraries.dnn.layout import NOTHING, PLAIN, Layout, Side, choose, plain, sides
-from gnomon.runtime.libraries.dnn.library import Description, Primitive, Refused, total
+from gnomon.runtime.libraries.dnn.library import Description, Primitive, Unsupported, total
 from gnomon.runtime.libraries.dnn.phases import (
     WORKSPACE,
     Arena,
@@ -52,7 +52,7 @@ def convolution_forward(
 
     Raises:
         DeviceError: oneDNN is not available.
-        Refused: oneDNN does not do it.
+        Unsupported: oneDNN does not do it.
     """
     operands = ("data", "weight", "out", *(("bias",) if bias else ()))
     make = functools.partial(forward_primitive, bias=bias, relu=relu)
@@ -107,7 +107,7 @@ def _copied(name: str, arena: Arena, source: Place, dest: Place, filters: int) -
         tasks = [
             _copy_of_filters(arena, source, dest, filters, *run) for run in _runs(filters, parts)
         ]
-    except Refused:
+    except Unsupported:
         tasks = [_copy_of_filters(arena, source, dest, filters, 0, filters)]
     return Phase(name, tasks, 2 * nbytes)
 
@@ -257,7 +257,7 @@ class _Gathered:
         shares = pieces(self.conv.data[0], _number_of_tasks(self.conv))
         try:
             layouts = {self._primitive(n).operands["diff_weights"] for n in {n for _, n in shares}}
-        except Refused:
+        except Unsupported:
             layouts = set()
         return shares if len(layouts) == 1 else [(0, self.conv.data[0])]
 

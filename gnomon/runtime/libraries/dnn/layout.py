@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gnomon.base import ParamError, ShapeError, complaint
-from gnomon.runtime.libraries.dnn.library import Description, Primitive, Refused
+from gnomon.runtime.libraries.dnn.library import Description, Primitive, Unsupported
 from gnomon.runtime.libraries.dnn.phases import Place
 from gnomon.shape import prod, row_major
 
@@ -70,7 +70,7 @@ class Side:
             return None
         try:
             return self.fixed.part((count, *self.shape[1:]), (0,) * len(self.shape))
-        except Refused:
+        except Unsupported:
             expected = "a layout with the batch outermost"
             raise ShapeError(complaint("oneDNN", "layouts", expected, "another")) from None
 

@@ -67,14 +67,14 @@ class _Version(ctypes.Structure):
                 ("runtimes", ctypes.c_uint * 2)]  # fmt: skip
 
 
-class Refused(GnomonError):
+class Unsupported(GnomonError):
     """oneDNN does not do this."""
 
 
 def _check(status: int) -> None:
     if status:
         word = STATUS[status] if status < len(STATUS) else str(status)
-        raise Refused(f"oneDNN: {word}")
+        raise Unsupported(f"oneDNN: {word}")
 
 
 def _new(create: Any, *arguments: Any) -> ctypes.c_void_p:
@@ -199,7 +199,7 @@ class Description(Owned):
         return cls(_new(create, ctypes.c_void_p(address)))
 
     def part(self, shape: Sequence[int], start: Sequence[int]) -> Description:
-        """A block of this operand; Refused where the layout has no such block."""
+        """A block of this operand; Unsupported where the layout has no such block."""
         create = library().dnnl.dnnl_memory_desc_create_submemory
         return Description(_new(create, self.handle, _Dims(*shape), _Dims(*start)))
 
@@ -303,7 +303,7 @@ def attributes(relu: bool = False, alpha: float = 1.0, beta: float = 0.0) -> Own
 
 
 def describe(create: str, *arguments: Any) -> Owned:
-    """A primitive's descriptor by the library's function `create`; Refused where it has none.
+    """A primitive's descriptor by the library's function `create`; Unsupported where it has none.
 
     Sequences of integers become dimension arrays, `Owned` objects their handles.
     """

@@ -12,7 +12,7 @@ from gnomon.runtime.libraries.dnn.geometry import pieces
 from gnomon.runtime.libraries.dnn.library import (
     Description,
     Primitive,
-    Refused,
+    Unsupported,
     attributes,
     available,
     one_thread,
@@ -48,7 +48,7 @@ def _supported(dtype: DType) -> bool:
     one = Description.plain((1, 1), (1, 1), dtype)
     try:
         return bool(_primitive(one, one, one, 1.0, 0.0))
-    except Refused:
+    except Unsupported:
         return False
 
 

@@ -131,7 +131,7 @@ def pooling_forward(
 
     Raises:
         DeviceError: oneDNN is not available.
-        Refused: oneDNN does not do it.
+        Unsupported: oneDNN does not do it.
     """
     work = _Work(pool, winners, sides(layouts, data=pool.data, out=pool.out))
     return work.step(name, ("data", "out", *(("winners",) if winners else ())), forward_pool)
