@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings
 
 from gnomon.engine import native_behind
-from gnomon.executor import again
+from gnomon.executor import repush
 from gnomon.ndarray.lazy import fusion_group, repeat
 from gnomon.runtime.libraries.dnn.library import why_not
 from gnomon.runtime.statements import fields
@@ -46,7 +46,7 @@ if not fields.readable():
 def what_comes_again_is_compiled():
     """So that tests of few rounds run it both ways: as single operators, and natively."""
     fusion_group.OFTEN = 1
-    again.again.worth = repeat.again.worth = native_behind.settling.worth = 1
+    repush.repush.worth = repeat.repeater.worth = native_behind.settling.worth = 1
 
 
 @pytest.fixture(scope="module")

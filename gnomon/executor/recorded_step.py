@@ -213,7 +213,7 @@ class Plan:
         for k, node in network.operands.items():
             x = operands[k]
             if k not in self.fed:
-                args[node] = x.again()._detached()
+                args[node] = x.remade()._detached()
             elif k in network.states:
                 args[node] = of_zeros(x.layout.shape, x.layout.dtype, self.ctx)
             else:
@@ -291,7 +291,7 @@ class Plan:
         """What a forward pass takes: what is fed, where values go, and states, random numbers."""
         given = [Array._at(x.chunk, x.address, x.layout) for x in (operands[k] for k in self.fed)]
         made = [Array._new(layout, self.ctx) for layout in self.layouts]
-        states = [(bound, operands[k].again()) for k, bound in self._states]
+        states = [(bound, operands[k].remade()) for k, bound in self._states]
         return given, made, states, [drawn[number][k] for number, k in self._draws]
 
     def _shares(self, operands: Sequence[Operand]) -> dict[int, Any]:
@@ -437,7 +437,7 @@ def _check(
     if any(x.__class__ is not Array.main or x._chunk.shared for x in grads):
         raise Unplanned("step: a gradient is sparse, or others may write it")
     ends = [(x._span(), True) for x in grads]
-    ends += [(operands[k].again()._span(), False) for k in numbers]
+    ends += [(operands[k].remade()._span(), False) for k in numbers]
     ends.sort()
     for ((_, end), is_written), ((start, _), is_too) in pairwise(ends):
         if start < end and (is_written or is_too):

@@ -18,7 +18,6 @@ from gnomon import config, engine
 from gnomon.collector import resting
 from gnomon.engine import Operator, Var
 from gnomon.executor import arrays
-from gnomon.executor.again import Moving
 from gnomon.executor.arena import Arena
 from gnomon.executor.cuts import sending
 from gnomon.executor.draws import Draws, Positions
@@ -26,6 +25,7 @@ from gnomon.executor.inputs import Input
 from gnomon.executor.layout import Layout, Mode, Network, lay_out
 from gnomon.executor.prepared import Prepared
 from gnomon.executor.program import Builder, Segment, place, touches
+from gnomon.executor.repush import Moving
 from gnomon.executor.train_step import (
     BRIEF,
     Feed,
@@ -91,7 +91,7 @@ class Run:
         if (whole := self._pass("forward")) is None:
             self._begin_apart("forward", feeds, drawn)
             _give(gifts)
-        elif feeds or gifts or not self._needs_nothing or not whole.again():
+        elif feeds or gifts or not self._needs_nothing or not whole.repushed():
             whole.push(*self._begun(feeds, drawn), gifts)
 
     @property
@@ -150,7 +150,7 @@ class Run:
         whole = None if self._apart else self._pass("backward")
         if whole is None:
             self._push("backward")
-        elif not whole.again():
+        elif not whole.repushed():
             whole.push((), [])
 
     def _begun(

@@ -14,8 +14,8 @@ from gnomon import engine
 from gnomon.context import Context
 from gnomon.engine import Var
 from gnomon.executor import arrays
-from gnomon.executor.again import Moved, Moving, again
 from gnomon.executor.inputs import Give, Input, Load, own
+from gnomon.executor.repush import Moved, Moving, repush
 from gnomon.runtime.execution.program import Done, Program, Step
 from gnomon.runtime.execution.stream import WOKEN, Pair, Task
 
@@ -188,12 +188,12 @@ class Pass:
         self._leaving: dict[int, Moving | None] = {}
         self._joined: dict[tuple[object, ...], Joined] = {(): self._own}
 
-    def again(self) -> bool:
+    def repushed(self) -> bool:
         """Whether it was pushed as before, behind the program, with nothing put or copied."""
         program, const, mutate, _ = self._own
         if self._place.held or not program.kept_tasks():
             return False
-        pushed: bool = again.way(program, const, mutate, [], [])
+        pushed: bool = repush.way(program, const, mutate, [], [])
         return pushed
 
     def push(self, feeds: Sequence[Feed], puts: list[Put], gifts: Sequence[Gift] = ()) -> None:
@@ -207,7 +207,7 @@ class Pass:
         """
         current, program = engine.get(), made.program
         before = made.pairs() if program.is_long and program.kept_tasks() else None
-        if before is not None and again.way(program, const, mutate, before, made.moved):
+        if before is not None and repush.way(program, const, mutate, before, made.moved):
             return
         push = current.push_brief if program.work <= self._brief else current.push_inline
         push(made, self.ctx, const, mutate, name=program.name)

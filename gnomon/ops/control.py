@@ -106,7 +106,7 @@ class Control(Op):
     def parse(cls, given: Mapping[str, Any]) -> Self:
         return cls(**given)
 
-    def again(self, given: Mapping[str, Any]) -> Op:
+    def with_parameters(self, given: Mapping[str, Any]) -> Op:
         return type(self).parse({**given, "subgraphs": self.subgraphs})
 
     def check(self) -> None:

@@ -109,7 +109,7 @@ class Op:
         except TypeError:  # a list among the values has no hash
             return cls(**given)
 
-    def again(self, given: Mapping[str, Any]) -> Op:
+    def with_parameters(self, given: Mapping[str, Any]) -> Op:
         """The same operator with other parameters."""
         return type(self).parse(given)
 

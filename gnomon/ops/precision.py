@@ -46,7 +46,7 @@ class Precision(NamedTuple):
         if self.loss_scale is None or type(op) not in self.losses:
             return op
         factor: float = op.grad_scale * self.loss_scale()
-        return op.again({**op.attrs(), "grad_scale": factor})
+        return op.with_parameters({**op.attrs(), "grad_scale": factor})
 
 
 current: Precision | None = None

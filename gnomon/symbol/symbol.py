@@ -181,7 +181,7 @@ class Symbol(Arithmetic, Methods):
         new, node = compose.attributes(f"{self!r}", kwargs), self._entries[0].node
         attrs = {**node.attrs, **new}
         if node.op is not None:
-            node.op = node.op.again(json.parameters(attrs))
+            node.op = node.op.with_parameters(json.parameters(attrs))
         node.attrs.update(new)
 
     # inference ------------------------------------------------------------------------------

@@ -326,7 +326,7 @@ def test_it_is_compiled_once_that_pays(monkeypatch):
     asked = []
     monkeypatch.setattr(serve, "served_from_disk", lambda f: asked.append("disk"))
     monkeypatch.setattr(serve, "served", lambda f: asked.append("made") or (lambda *a: "done",))
-    again = serve.Later(repeat.repeat, None, 5)
-    answers = [again.way({}, (), None, None) for _ in range(6)]
+    repeater = serve.Later(repeat.repeat, None, 5)
+    answers = [repeater.way({}, (), None, None) for _ in range(6)]
     assert answers == [*[None] * 4, "done", "done"]
     assert asked == ["disk", "made"]

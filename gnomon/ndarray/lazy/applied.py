@@ -19,7 +19,7 @@ from gnomon.ndarray.lazy.invoke import invoke, recipe_of
 from gnomon.ndarray.lazy.native_pend import NativePend, native_pend_by
 from gnomon.ndarray.lazy.notes import note
 from gnomon.ndarray.lazy.numbers import home_of, word
-from gnomon.ndarray.lazy.repeat import LONG, Entry, Long, again
+from gnomon.ndarray.lazy.repeat import LONG, Entry, Long, repeater
 from gnomon.ndarray.lazy.trace import of_inputs_alone
 from gnomon.ops import precision, registry
 
@@ -49,7 +49,7 @@ class Applied:
         if self._native_pend is not None and out is None:
             made = self._native_pend(here.own, *arrays)
         else:
-            made = again.way(self._known, arrays, out, ctx) if self._known else None
+            made = repeater.way(self._known, arrays, out, ctx) if self._known else None
         if made is not None:
             return made
         if not all(isinstance(x, Array) for x in arrays):
@@ -72,7 +72,7 @@ class Applied:
                 return
             known = self._known.get(key)
             if known is not None and known[4] is not None and known[4].is_current:
-                again.calls += LONG
+                repeater.calls += LONG
                 return
             recipe, home = recipe_of(self.op, arrays, None if out is None else [out])
             long = None if recipe.address is not None or out is not None else self._behind(recipe)

@@ -314,7 +314,7 @@ class Forwarded(Node):
 
     def _operand(self, number: int) -> Any:
         """An operand as it was."""
-        return self._states[number] if number in self._states else self._operands[number].again()
+        return self._states[number] if number in self._states else self._operands[number].remade()
 
 
 Met = dict[Forwarded, set[int]]
@@ -354,7 +354,7 @@ def forwarded(
         plan = None if program is None else program.ready(record.operands)
         if plan is None:
             return False
-        states = {k: record.operands[k].again().copy() for k in sorted(record.changed)}
+        states = {k: record.operands[k].remade().copy() for k in sorted(record.changed)}
         values = plan.forward(record.operands, record.drawn)
         if record.way == PREDICTED:
             reads.opened = 0

@@ -42,7 +42,7 @@ class Operand(Frozen):
         put(self, "layout", layout)
         put(self, "place", place)
 
-    def again(self) -> Any:
+    def remade(self) -> Any:
         """An array that is what this one was."""
         made = Array._at(self.chunk, self.address, self.layout)
         put(made, "_tape", self.place)

@@ -344,7 +344,7 @@ class Record(Recorded):
         if all(x._pending_in is not self for x in mine):
             return
         op = mark.op
-        inputs = [self.results[k] if k >= 0 else self.operands[~k].again() for k in mark.operands]
+        inputs = [self.results[k] if k >= 0 else self.operands[~k].remade() for k in mark.operands]
         said = self.said.get(number)
         if said is not None and self._is_operand(said.number, mark):
             op, inputs = said.op, inputs[: said.count]

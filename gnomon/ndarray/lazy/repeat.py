@@ -298,4 +298,4 @@ def repeat(
     return _applied(entry, arrays, out, key, ctx, recording)
 
 
-again = Later(repeat, None, WORTH)
+repeater = Later(repeat, None, WORTH)

@@ -70,7 +70,7 @@ class GpuStep:
         self.issue, self.words, self.spans, self.queue = issue, words, spans, queue
         self.name, self.keep, self.bytes = name, keep, moved
 
-    def again(self, words: Sequence[int], keep: Any, queue: Queue | None = None) -> GpuStep:
+    def with_words(self, words: Sequence[int], keep: Any, queue: Queue | None = None) -> GpuStep:
         """The same work with other words, by another queue where one is given."""
         by = queue or self.queue
         return GpuStep(self.issue, words, self.spans, by, self.name, keep, self.bytes)

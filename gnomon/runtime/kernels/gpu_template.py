@@ -47,7 +47,7 @@ class GpuTemplate:
         pairs = {pair: count + k for k, pair in enumerate(numbers)}
         self._steps = [
             (
-                step.again(list(step.words), None),
+                step.with_words(list(step.words), None),
                 [*places.of_addresses(step), *_of_numbers(step, other, pairs)],
             )
             for step, other in zip(steps, others, strict=True)
@@ -76,7 +76,7 @@ class GpuTemplate:
             words = list(step.words)
             for word, operand, offset in slots:
                 words[word] = values[operand] + offset
-            found.append(step.again(words, (own, keep), queue))
+            found.append(step.with_words(words, (own, keep), queue))
         return found
 
 

@@ -111,7 +111,7 @@ class Kernel:
         total = sum(work(loops, sizes) for loops in signature.phases)
         return Step(self.address, block.address, keep, name, moved, work=total)
 
-    def again(
+    def rebound(
         self, step: Step, addresses: Sequence[int], operands: Sequence[Buffer], name: str
     ) -> Step:
         """`step`, which `bind` made, for leaves of the same sizes that lie at `addresses`.

@@ -104,4 +104,4 @@ def _made(steps: Sequence[Step], operands: Sequence[Buffer]) -> tuple[Made, ...]
 def _rebound(made: Made, operands: Sequence[Buffer], name: str) -> Step:
     kernel: Kernel = made.step.keep[0]
     addresses = [operands[w.operand].address + w.offset for w in made.leaves]
-    return kernel.again(made.step, addresses, [operands[w.operand] for w in made.leaves], name)
+    return kernel.rebound(made.step, addresses, [operands[w.operand] for w in made.leaves], name)

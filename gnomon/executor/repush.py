@@ -1,4 +1,4 @@
-"""Again: a pass that went behind the program goes there again by native code.
+"""Repush: a pass that went behind the program goes there again by native code.
 
 A long program leaves its task to be entered once more, with the words that are put before it and
 after. For anything unusual the answer is False, with nothing done: no task is left, or one of
@@ -143,7 +143,7 @@ def _is_entered(
 
 
 @native
-def pushed_again(
+def repushed(
     program: Program, const: tuple[Var, ...], mutate: tuple[Var, ...], before: list[Pair],
     moved: list[Moved],
 ) -> bool:  # fmt: skip
@@ -159,4 +159,4 @@ def pushed_again(
         return _is_entered(engine, program, const, mutate, before, moved)
 
 
-again = Later(pushed_again, False, WORTH)
+repush = Later(repushed, False, WORTH)
