@@ -30,9 +30,9 @@ from gnomon.graph.place import contexts
 from gnomon.graph.recompute import recomputed
 from gnomon.graph.regions import Region, lasting, lighter, regions, show_regions, too_large
 from gnomon.graph.share import aliases, sharings
+from gnomon.graph.shared_reductions import cut_reductions
 from gnomon.graph.show import show_nodes, show_tasks, told
 from gnomon.graph.split import split
-from gnomon.graph.stage import staged
 from gnomon.graph.task import (
     Buffers,
     Context,
@@ -329,7 +329,7 @@ def _finished(layout: Layout, tasks: list[Task], read_later: Collection[Entry]) 
     kept = {*layout.homes, *layout.stores, *read_later}
     if layout.mode.fuse:
         tasks = told("dead nodes", tasks, alive(tasks, kept), show_tasks)
-        tasks = told("stages", tasks, staged(tasks, layout.buffers), show_tasks)
+        tasks = told("shared reductions", tasks, cut_reductions(tasks, layout.buffers), show_tasks)
         fused = fuse(tasks, layout.buffers, kept, layout.place_of)
         tasks = told("fusion", tasks, fused, show_tasks)
     return told("calls", tasks, split(tasks, layout.buffers, calls.supported), show_tasks)

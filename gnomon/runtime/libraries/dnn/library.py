@@ -1,7 +1,7 @@
 """oneDNN's C interface: the library, memory descriptors, primitives; every handle has an owner.
 
 The library runs on one thread here: primitives are made and executed under an OpenMP thread count
-of 1, and the pool of gnomon shares the work (see stage.py). It is loaded when first asked for.
+of 1, and the pool of gnomon shares the work (see phases.py). It is loaded when first asked for.
 
 Its functions keep the interpreter's lock: no other thread forks while one makes a primitive, so
 that a child never finds the library's own locks taken by a thread that it does not have.

@@ -1,4 +1,4 @@
-"""Stages, on small graphs: which reductions are tasks of their own, and that values stay."""
+"""Shared reductions, on small graphs: which are tasks of their own, and that values stay."""
 
 import numpy as np
 import pytest
@@ -10,14 +10,14 @@ from gnomon.expr.walk import postorder
 from gnomon.graph import infer
 from gnomon.graph.fuse import fuse
 from gnomon.graph.node import Entry, Graph, Node, variable
-from gnomon.graph.stage import staged
+from gnomon.graph.shared_reductions import cut_reductions
 from gnomon.graph.task import Buffers, express
 from gnomon.ops import registry
 
 PICTURES = (2, 4, 3, 3)
 
 
-def stages(op_name, used, shapes, **params):
+def cut(op_name, used, shapes, **params):
     """The tasks of one operator in training, of which the outputs `used` are; and its buffers."""
     op = registry.find(op_name).parse(params)
     node = Node(op, "n", [variable(f"v{k}") for k in range(len(shapes))])
@@ -29,7 +29,7 @@ def stages(op_name, used, shapes, **params):
     wanted = {entries[k] for k in used}
     assert all(buffers[e].shape for e in wanted)  # somebody reads them
     found = express([node], buffers, wanted, lambda n: {"train": True})
-    return staged(found, buffers), buffers, wanted
+    return cut_reductions(found, buffers), buffers, wanted
 
 
 def reduced(task):
@@ -47,14 +47,14 @@ NORM = [PICTURES, *[(4,)] * 4]
 @pytest.mark.parametrize("axis", [1, 3])
 def test_statistics_come_before_what_they_normalize(axis):
     shapes = [PICTURES, *[(PICTURES[axis],)] * 4]
-    found, _, _ = stages("BatchNorm", (0, 1, 2), shapes, axis=axis, fix_gamma=False)
+    found, _, _ = cut("BatchNorm", (0, 1, 2), shapes, axis=axis, fix_gamma=False)
     assert made(found) == [[1, 2], [0]]
     assert [reduced(t) for t in found] == [2, 0]
     assert set(found[0].made) <= set(found[1].reads)
 
 
 def test_what_nobody_else_wants_lies_between():
-    found, buffers, _ = stages("BatchNorm", (0, 1), NORM, fix_gamma=False)
+    found, buffers, _ = cut("BatchNorm", (0, 1), NORM, fix_gamma=False)
     assert [reduced(t) for t in found] == [2, 0]
     mean, spread = found[0].made
     assert mean.index == 1 and repr(spread) == "n:reduce"
@@ -62,20 +62,20 @@ def test_what_nobody_else_wants_lies_between():
 
 
 def test_a_task_of_one_value_stays_whole():
-    found, _, _ = stages("BatchNorm", (0,), NORM, fix_gamma=False)
+    found, _, _ = cut("BatchNorm", (0,), NORM, fix_gamma=False)
     assert made(found) == [[0]] and reduced(found[0]) == 2
 
 
 def test_a_row_is_normalized_where_it_is_read():
     shapes = [(4, 6), (6,), (6,)]
-    assert made(stages("LayerNorm", (0,), shapes)[0]) == [[0]]
-    found, _, _ = stages("LayerNorm", (0, 1, 2), shapes)
+    assert made(cut("LayerNorm", (0,), shapes)[0]) == [[0]]
+    found, _, _ = cut("LayerNorm", (0, 1, 2), shapes)
     assert made(found) == [[1, 2], [0]] and [reduced(t) for t in found] == [2, 0]
 
 
 def test_what_does_not_share_a_reduction_stays():
-    whole = stages("BatchNorm", (0, 1, 2), NORM, use_global_stats=True)[0]
-    assert made(staged(whole, Buffers({}, {}))) == made(whole)
+    whole = cut("BatchNorm", (0, 1, 2), NORM, use_global_stats=True)[0]
+    assert made(cut_reductions(whole, Buffers({}, {}))) == made(whole)
 
 
 def test_what_is_left_goes_into_its_reader():
@@ -89,7 +89,7 @@ def test_what_is_left_goes_into_its_reader():
     buffers = Buffers(known, dict.fromkeys(known, dtype.float32))
     wanted = {out, Entry(node, 1), Entry(node, 2)}
     tasks = express(Graph([out]).topo, buffers, wanted | {Entry(node, 0)}, lambda n: {"train": 1})
-    found = fuse(staged(tasks, buffers), buffers, wanted)
+    found = fuse(cut_reductions(tasks, buffers), buffers, wanted)
     assert [t.name for t in found] == ["bn", "bn+act"]
 
 

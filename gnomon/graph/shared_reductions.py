@@ -1,4 +1,4 @@
-"""Stages: what a task reduces and reads at many elements is made by a task before it.
+"""Shared reductions: what a task reduces and reads at many elements is made by a task before it.
 
 A task of several values, such as a normalization and its mean, stores values of unlike shapes by
 kernels of their own, and each would reduce anew. As a task before it, the reduction is done once,
@@ -21,7 +21,7 @@ from gnomon.graph.task import Buffers, Task
 from gnomon.shape import row_major
 
 
-def staged(tasks: Sequence[Task], buffers: Buffers) -> list[Task]:
+def cut_reductions(tasks: Sequence[Task], buffers: Buffers) -> list[Task]:
     """`tasks`, those of values of unlike shapes that share a reduction as two."""
     return [part for task in tasks for part in _parts(task, buffers)]
 
@@ -31,11 +31,11 @@ def _parts(task: Task, buffers: Buffers) -> list[Task]:
     if form is None or form.has_call or len({v.shape for v in form.values}) < 2:
         return [task]
     read = tuple([buffers.spec(e) if e in buffers else None for e in task.made])
-    found = buffers.once(("stages", form, read), lambda: _stages(form, read))
+    found = buffers.once(("reductions", form, read), lambda: _cut_apart(form, read))
     return assembled(task, buffers, found) if len(found.pieces) > 1 else [task]
 
 
-def _stages(form: Form, read: Sequence[Spec | None]) -> Pieces:
+def _cut_apart(form: Form, read: Sequence[Spec | None]) -> Pieces:
     """The parts of `form`: the reductions, and what reads them; `read` as in `split`."""
     cuts = _cuts(form)
     made = {Ref("made", k): v for k, v in enumerate(form.values)}
