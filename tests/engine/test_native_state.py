@@ -1,4 +1,4 @@
-"""The engine's native functions do what they do as Python: books, what runs, errors, references."""
+"""The engine's native functions do what they do as Python: state, what runs, errors, references."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Stopped(BaseException):
     """What a signal's handler may raise."""
 
 
-class Books(EngineState):
+class Threadless(EngineState):
     """An engine without threads, which tells what it is to do by Python's means."""
 
     __slots__ = ("told",)
@@ -84,8 +84,8 @@ class Work:
 
     alive = 0
 
-    def __init__(self, name, books, does, way):
-        self.name, self.books, self.does, self.way = name, books, does, way
+    def __init__(self, name, engine, does, way):
+        self.name, self.engine, self.does, self.way = name, engine, does, way
         Work.alive += 1
 
     def __del__(self):
@@ -95,45 +95,45 @@ class Work:
         return f"Work({self.name})"
 
     def __call__(self, run_ctx):
-        self.books.told.append(("ran", self.name, gc.isenabled()))
+        self.engine.told.append(("ran", self.name, gc.isenabled()))
         if self.does == 1:
             raise ValueError(self.name)
         if self.does == 2:
-            self.way[0](self.books, bool, None, [], [], 0, f"within {self.name}")
+            self.way[0](self.engine, bool, None, [], [], 0, f"within {self.name}")
         return (k for k in ()) if self.does == 3 else self.name if self.does == 4 else None
 
 
-def random_step(chance, books, state, variables, operators, way):
+def random_step(chance, engine, state, variables, operators, way):
     """One of the things that programs and workers do."""
     push_sync, push, admit, leave, turns = way
     some = lambda: chance.sample(variables, chance.randrange(4))  # noqa: E731
     name = str(chance.random())
-    work = Work(name, books, chance.choice([0, 0, 0, 0, 1, 2, 3, 4]), way)
+    work = Work(name, engine, chance.choice([0, 0, 0, 0, 1, 2, 3, 4]), way)
     does = chance.randrange(8)
     if does < 2:
         chosen = some()
         k = chance.randrange(len(chosen) + 1)
         lists = (chosen[:k], tuple(chosen[k:])) if chance.random() < 0.8 else (some(), some())
         rest = chance.choice([(), (), (0, name), (1,), (0, name, True), (0.0,), (True,)])
-        push_sync(books, work, None, *lists, *rest)
+        push_sync(engine, work, None, *lists, *rest)
     elif does == 2:
-        push(books, chance.choice([*operators, *operators, work, None]))
+        push(engine, chance.choice([*operators, *operators, work, None]))
     elif does == 3:
         job = make_job(work, chance.choice([0, 1, 2]), tuple(some()), (), None, 0, name)
-        if admit(books, job):
-            books._work_queue.normal.append(job)
+        if admit(engine, job):
+            engine._work_queue.normal.append(job)
             job.state = 2
-    elif does == 4 and books._work_queue.normal:
-        job = books._work_queue.normal.popleft()
-        leave(books, job)
+    elif does == 4 and engine._work_queue.normal:
+        job = engine._work_queue.normal.popleft()
+        leave(engine, job)
     elif does == 5 and chance.random() < 0.4:
-        spoil(chance, books, variables, operators)
+        spoil(chance, engine, variables, operators)
     else:
-        answer = turns(books, books._work_queue, state)
-        books.told.append(("answered", getattr(answer, "name", answer)))
+        answer = turns(engine, engine._work_queue, state)
+        engine.told.append(("answered", getattr(answer, "name", answer)))
 
 
-def spoil(chance, books, variables, operators):
+def spoil(chance, engine, variables, operators):
     """Make something unusual, or usual again."""
     var, operator = chance.choice(variables), chance.choice(operators)
     failure = Failure(ValueError("old"), "old", None)
@@ -142,15 +142,15 @@ def spoil(chance, books, variables, operators):
         lambda: put(var, "deleted", chance.random() < 0.2),
         lambda: put(var, "pending_readers", () if var.pending_readers else [bool]),
         lambda: operator.gates.clear() or (chance.random() < 0.3 and operator.gates.append(None)),
-        lambda: setattr(books, "_observer", None if books._observer else print),
-        lambda: setattr(books, "_bulking", not books._bulking),
-        books._sleepers.clear,
-        books._ready.clear,
+        lambda: setattr(engine, "_observer", None if engine._observer else print),
+        lambda: setattr(engine, "_bulking", not engine._bulking),
+        engine._sleepers.clear,
+        engine._ready.clear,
     ]
     chance.choice(changes)()
 
 
-def books_of(books, variables):
+def state_of(engine, variables):
     """All that stands in an engine's state."""
     name = lambda job: job and job.name  # noqa: E731
     shown = [
@@ -160,33 +160,33 @@ def books_of(books, variables):
         )
         for var in variables
     ]  # fmt: skip
-    jobs = [(x.name, x.state, x.kind, x.blockers, x.copy) for x in books._work_queue.normal]
-    sites = [x.site and x.site[0].co_name for x in books._work_queue.normal]
-    ready = [x.name for x in books._ready]
-    return shown, jobs, sites, ready, books._pending, books._settled, books._work_queue.waking
+    jobs = [(x.name, x.state, x.kind, x.blockers, x.copy) for x in engine._work_queue.normal]
+    sites = [x.site and x.site[0].co_name for x in engine._work_queue.normal]
+    ready = [x.name for x in engine._ready]
+    return shown, jobs, sites, ready, engine._pending, engine._settled, engine._work_queue.waking
 
 
 def run_through(seed, way):
     """What random steps tell and leave behind."""
-    chance, books, state = random.Random(seed), Books(), ThreadState()
-    books._local.state = state
+    chance, engine, state = random.Random(seed), Threadless(), ThreadState()
+    engine._local.state = state
     variables = [Var(str(k)) for k in range(5)]
     operators = []
     for k in range(6):
         const, mutate = variables[: k % 3], variables[3 : 3 + k % 2 + 1]
-        work = Work(f"operator {k}", books, chance.choice([0, 0, 1, 2, 4]), way)
+        work = Work(f"operator {k}", engine, chance.choice([0, 0, 1, 2, 4]), way)
         kind = (0, 1, 1, 6)[k % 4]
         operators.append(Operator(work, kind, tuple(const), tuple(mutate), f"operator {k}", False))
     found = []
     for _ in range(40):
         try:
-            random_step(chance, books, state, variables, operators, way)
+            random_step(chance, engine, state, variables, operators, way)
         except (Exception, Stopped) as error:
             found.append((type(error).__name__, str(error).partition("\n")[0][:40]))
             state.job, state.bouncing = None, False
-        found.append(books_of(books, variables))
+        found.append(state_of(engine, variables))
     assert gc.isenabled()
-    told = [[x for x in entry if "0x" not in str(x)] for entry in books.told]
+    told = [[x for x in entry if "0x" not in str(x)] for entry in engine.told]
     for operator in operators:
         operator.fn = None
     return found, told, [x.active for x in operators]
@@ -225,12 +225,12 @@ def test_a_lock_that_is_held_is_seen():
     fast = served(*FUNCTIONS)
     assert lock_owner() is not None
     for way in (FUNCTIONS, fast):
-        books = Books()
-        with books._lock:
-            way[0](books, bool)
-        assert [entry[0] for entry in books.told] == ["pushed"] and not books._pending
-        way[0](books, bool)
-        assert len(books.told) == 1 and books._pending == 1
+        engine = Threadless()
+        with engine._lock:
+            way[0](engine, bool)
+        assert [entry[0] for entry in engine.told] == ["pushed"] and not engine._pending
+        way[0](engine, bool)
+        assert len(engine.told) == 1 and engine._pending == 1
 
 
 @pytest.mark.parametrize("failures", [0, 1, 3])

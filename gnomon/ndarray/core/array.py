@@ -272,7 +272,7 @@ def noted_in(record: object, index: Boxed, layout: Layout, place: object) -> Arr
 
 
 @native
-def settle_on(array: Array, chunk: Chunk, address: Boxed) -> None:
+def materialize_in(array: Array, chunk: Chunk, address: Boxed) -> None:
     """Give a pending array its memory, in one step."""
     put_all(array, ("_address", "_chunk", "_pending_in"), (address, chunk, None))
 
@@ -287,7 +287,7 @@ def serve() -> None:
     """From now on arrays get their memory by native code, where there may be such."""
     at, noted = served(array_on, noted_in)
     Array._at, Array._noted = staticmethod(at), staticmethod(noted)  # type: ignore[method-assign]
-    ways = methods((Array, settle_on), (Array, defer))
+    ways = methods((Array, materialize_in), (Array, defer))
     Array._materialize, Array._defer = ways  # type: ignore[method-assign]
 
 
