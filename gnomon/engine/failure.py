@@ -27,18 +27,18 @@ def push_site() -> Site:
 
     Where all of the program is gnomon's, as its own commands are, the innermost outside the engine.
     """
-    frame = sys._getframe()
-    code = frame.f_code
+    depth = 0
+    frame = sys._getframe(depth)
     own: Site | None = None
-    while code.co_filename.startswith(PACKAGE):
-        if own is None and not code.co_filename.startswith(_ENGINE):
-            own = (code, frame.f_lasti)
-        before = frame.f_back
-        if before is None:
-            return (code, frame.f_lasti) if own is None else own
-        frame = before
-        code = frame.f_code
-    return (code, frame.f_lasti)
+    while frame.f_code.co_filename.startswith(PACKAGE):
+        if own is None and not frame.f_code.co_filename.startswith(_ENGINE):
+            own = (frame.f_code, frame.f_lasti)
+        depth += 1
+        try:
+            frame = sys._getframe(depth)  # where memory lacks, `f_back` says None, with an error
+        except ValueError:
+            return (frame.f_code, frame.f_lasti) if own is None else own
+    return (frame.f_code, frame.f_lasti)
 
 
 def line_of(site: Site) -> int:

@@ -12,7 +12,7 @@ from gnomon.native.memory import CFunction, shared
 from gnomon.native.words import Words, native, scratch
 from gnomon.runtime.statements import fields
 
-NONE, TYPE_ERROR = Words(id(None)), Words(id(TypeError))
+NONE, TYPE_ERROR, VALUE_ERROR = Words(id(None)), Words(id(TypeError)), Words(id(ValueError))
 COUNTED = fields.count_offset() is not None
 COUNT, TYPE = (fields.count_offset() or 0) // 8, fields.type_offset() // 8
 
@@ -34,6 +34,9 @@ normalize = CFunction("void PyErr_NormalizeException(void *, void *, void *)")
 set_traceback = CFunction("int PyException_SetTraceback(void *, void *)")
 complain = CFunction("void * PyErr_Format(void *, void *, void *, ...)")
 no_memory = CFunction("void * PyErr_NoMemory()")
+raised = CFunction("void * PyErr_Occurred()")
+present_frame = CFunction("void * PyEval_GetFrame()")
+frame_before = CFunction("void * PyFrame_GetBack(void *)")
 allocate = CFunction("void * PyMem_Malloc(long)")
 free = CFunction("void PyMem_Free(void *)")
 
@@ -47,6 +50,7 @@ def _text(said: bytes) -> Words:
 
 TAKES = _text(b"%s takes %zd arguments, %zd were given")
 NEEDS = _text(b"%s: argument %s is expected")
+SHALLOW = _text(b"call stack is not deep enough")
 
 
 @native
@@ -110,6 +114,22 @@ def caught() -> int:
         set_traceback(error[1], error[2])
         decrease(error[2])
     return error[1]
+
+
+@native
+def frame_at(depth: int) -> int:
+    """The frame so many calls before the present one, or 0 with an error."""
+    frame = Words(present_frame())
+    if frame.address == 0:  # which tells no error
+        return no_memory()
+    increase(frame)
+    for _ in range(depth):
+        before = frame_before(frame)
+        decrease(frame)
+        if before == 0:
+            return 0 if raised() != 0 else complain(VALUE_ERROR, SHALLOW, None)
+        frame = Words(before)
+    return frame.address
 
 
 @native
@@ -185,7 +205,7 @@ def fits(args: Words, count: int, checks: Words) -> bool:
     return True
 
 
-FUNCTIONS = (less, popped, filled, spread, caught, ordered, mistaken, fits)
+FUNCTIONS = (less, popped, filled, spread, caught, frame_at, ordered, mistaken, fits)
 
 _COUNTED = f"""%at = getelementptr i64, ptr %x, i64 {COUNT}
   %count = load i64, ptr %at

@@ -15,6 +15,8 @@ from gnomon.native.ir import ANY, Value
 from gnomon.native.kinds import BOOL, INT, NONE, OBJECT, Kind, KitError
 from gnomon.native.words import Parts
 
+_INNERMOST = ast.Constant(0)
+
 
 class Library(Calls):
     """Values of calls of the library, and errors that are raised and caught by name."""
@@ -76,26 +78,14 @@ class Library(Calls):
 
     # --- frames ---------------------------------------------------------------------------------
 
-    def do_getframe(self) -> Value:
-        """The frame of what Python runs: native functions have none."""
-        text = self.call("PyEval_GetFrame", "ptr", runs=ANY)
-        self.refuse(self.value(f"icmp eq ptr {text}, null"), MemoryError, "for a frame of Python")
-        return Value(text, Kind("ptr", FrameType))
+    def do_getframe(self, depth: ast.expr = _INNERMOST) -> Value:
+        """A frame of what Python runs: native functions have none."""
+        text = self.call("kit.frame_at", "ptr", ("i64", self.plain(depth).text), runs=ANY)
+        return self.made(text, Kind("ptr", FrameType))
 
     def frame_f_code(self, owner: Value) -> Value:
         text = self.call("PyFrame_GetCode", "ptr", ("ptr", owner.text))
         return self.owned(text, Kind("ptr", CodeType))
-
-    def frame_f_back(self, owner: Value) -> Value:
-        text = self.call("PyFrame_GetBack", "ptr", ("ptr", owner.text), runs=ANY)
-        last, missing, on = self.value(f"icmp eq ptr {text}, null"), self.label(), self.label()
-        self.branch(last, missing, on)
-        self.at(missing)
-        self.emit("call void @kit.take(ptr @None)")
-        self.go(on)
-        self.at(on)
-        found = self.value(f"select i1 {last}, ptr @None, ptr {text}")
-        return self.owned(found, Kind("ptr", FrameType))
 
     def frame_f_lasti(self, owner: Value) -> Value:
         last = self.call("PyFrame_GetLasti", "i32", ("ptr", owner.text))

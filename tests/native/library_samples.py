@@ -103,15 +103,15 @@ def bits(n: int, m: Boxed) -> tuple[int, ...]:
 
 @native
 def place(within: str) -> object:
+    depth = 0
     frame = sys._getframe()
-    code = frame.f_code
-    while code.co_filename.startswith(within):
-        before = frame.f_back
-        if before is None:
-            return code
-        frame = before
-        code = frame.f_code
-    return (code, frame.f_lasti)
+    while frame.f_code.co_filename.startswith(within):
+        depth += 1
+        try:
+            frame = sys._getframe(depth)
+        except ValueError as error:
+            return (frame.f_code, str(error))
+    return (frame.f_code, frame.f_lasti)
 
 
 @native
