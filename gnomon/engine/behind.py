@@ -119,7 +119,7 @@ class Behind(Engine):
                 if self._sleepers:
                     self._follow()
         except BaseException:
-            self._retry_until_done(self._call_back, job, task)
+            self._retry_until_done(Behind._call_back, self, job, task)
             raise
         return True
 
@@ -164,7 +164,7 @@ class Behind(Engine):
             with self._lock:
                 self._settle_behind(gone, state.backlog)
         except BaseException:
-            self._retry_until_done(self._collect_anew, gone)
+            self._retry_until_done(Behind._collect_anew, self, gone)
             raise
         gone.clear()  # their memory goes without the lock: finalisers may wait
         if state.backlog and not state.bouncing:

@@ -80,7 +80,7 @@ class Bookkeeping(EngineState, ABC):
         try:
             return self._hold(job)
         except BaseException:
-            self._retry_until_done(self._withdraw, job)
+            self._retry_until_done(Bookkeeping._withdraw, self, job)
             raise
 
     def _settle(self, job: Job, backlog: deque[Job] | None = None) -> None:
@@ -95,7 +95,7 @@ class Bookkeeping(EngineState, ABC):
             if not self._pending and self._sleepers:
                 self._wake_sleepers()
         except BaseException:
-            self._retry_until_done(self._leave_for_good, job)
+            self._retry_until_done(Bookkeeping._leave_for_good, self, job)
             raise
 
     def _leave_for_good(self, job: Job) -> None:

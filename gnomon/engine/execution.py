@@ -149,7 +149,7 @@ class Execution(Bookkeeping):
     def _bring_to_end(self, job: Job, exception: BaseException) -> None:
         """As `_resume`, whatever comes meanwhile."""
         try:
-            self._retry_until_done(self._resume, job, exception)
+            self._retry_until_done(Execution._resume, self, job, exception)
         except BaseException as another:  # it waits until the engine's state is consistent
             job.interrupt = another
             if job.failure is None and not getattr(job.fn, "resumable", False):
@@ -238,7 +238,7 @@ class Execution(Bookkeeping):
         try:
             self._end_open(job, error)
         except BaseException:
-            self._retry_until_done(self._end_open, job, error)
+            self._retry_until_done(Execution._end_open, self, job, error)
             raise
         self._after_entry()
 

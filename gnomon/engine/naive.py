@@ -53,7 +53,7 @@ class NaiveEngine(Engine):
                 self._sleep(job.gate, state)
                 self._run(job, state)
         except BaseException:
-            self._retry_until_done(self._take_out, job)
+            self._retry_until_done(NaiveEngine._take_out, self, job)
             raise
 
     _push_inline = _push

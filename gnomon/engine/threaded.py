@@ -81,7 +81,7 @@ class ThreadedEngine(Behind):
             if self._hiring or self._deferred:
                 self._after_entry()
         except BaseException:
-            self._retry_until_done(self._abandon, job)
+            self._retry_until_done(ThreadedEngine._abandon, self, job)
             raise
 
     def _abandon(self, job: Job) -> None:
@@ -128,7 +128,7 @@ class ThreadedEngine(Behind):
             if not bouncing:
                 self._bounce(state, False)
         except BaseException:
-            self._retry_until_done(self._give_away, state, bouncing)
+            self._retry_until_done(ThreadedEngine._give_away, self, state, bouncing)
             raise
         if self._hiring or self._deferred:
             self._after_entry()
@@ -156,7 +156,7 @@ class ThreadedEngine(Behind):
                     job.raise_interrupt()
                 job, ran = None, False
         except BaseException:
-            self._retry_until_done(self._give_away, state, bouncing, job, ran)
+            self._retry_until_done(ThreadedEngine._give_away, self, state, bouncing, job, ran)
             raise
         state.bouncing = bouncing
 

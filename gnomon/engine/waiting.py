@@ -114,7 +114,7 @@ class Waiting(Execution):
                     self._settle(wait)
                     wait.open_gate()
         except BaseException:
-            self._retry_until_done(self._take_out, wait)
+            self._retry_until_done(Waiting._take_out, self, wait)
             raise
 
     def _is_settled(self, var: Var) -> bool:
