@@ -34,6 +34,7 @@ from gnomon.runtime.execution.stream import (
 WORTH = 300  # tasks: without native code one takes 40 us more, and compiling that 0.05 s
 FREE = 16 << 20  # bytes that work behind may hold, however little is in use
 _MEMORY = pool_of("cpu")
+_CALL_BACK = "_call_back"
 
 
 @native
@@ -112,9 +113,9 @@ def entered_behind(
         if is_entered(task):
             return True
     except BaseException as error:
-        cast(Any, engine)._call_back(job, task)
+        cast(Any, engine)._retry_until_done(getattr(type(engine), _CALL_BACK), engine, job, task)
         raise error
-    cast(Any, engine)._call_back(job, task)
+    cast(Any, engine)._retry_until_done(getattr(type(engine), _CALL_BACK), engine, job, task)
     return False
 
 

@@ -37,7 +37,7 @@ from gnomon.runtime.statements.fields import lock_owner
 OWNER = lock_owner() or 0
 MOST = 8  # variables of a list that native code looks at
 TRIES = 1000  # to go on, while interrupts come
-_STATE = "state"
+_STATE, _ABANDON = "state", "_abandon"
 _PUSH_SYNC: Any = Engine.push_sync
 _PUSH: Any = Engine.push
 
@@ -123,7 +123,7 @@ def _enter(
         if admit(engine, job):
             put_ordinary(cast(WorkQueue, engine._work_queue), job)
     except BaseException as error:
-        cast(Any, engine)._abandon(job)
+        cast(Any, engine)._retry_until_done(getattr(type(engine), _ABANDON), engine, job)
         raise error
 
 

@@ -7,7 +7,8 @@ import pytest
 from tests.engine.processes import run
 
 PROGRAM = """
-    import faulthandler, gc, _testcapi
+    import faulthandler, gc, os, _testcapi
+    os.environ["GNOMON_NATIVE"] = "SETTING"
     from gnomon import engine
 
     own = engine.get()
@@ -15,45 +16,62 @@ PROGRAM = """
     note = lambda ctx: told.append(ctx)
     a, b = own.new_variable(), own.new_variable()
     prepared = own.new_operator(note, (), (a,), kind="sync")
+    inline = own.new_operator(note, (), (b,), kind="inline")
+    fresh = [own.new_variable() for _ in range(2500)]
+    lacking, remove, wait = _testcapi.set_nomemory, _testcapi.remove_mem_hooks, own.wait_for_all
 
     def work():
-        for _ in range(3):
+        new = fresh.pop()
+        for _ in range(2):
             own.push_sync(note, None, (a,), (b,))
             own.push(prepared)
+            own.push(inline)
+            own.push_sync(note, None, (new,), (a,))
+            own.push_sync(note, None, (b,), (new,))
+
+    def attempt(first, last):
+        lacking(first, last)
+        try:
+            work()
+            wait()
+        except BaseException as error:
+            return error
 
     for _ in range(500):
         work()
-    own.wait_for_all()
+    wait()
     faulthandler.dump_traceback_later(50, exit=True)
-    for first in range(70):
-        for count in (1, 6):
-            _testcapi.set_nomemory(first, first + count)
+    for first in range(80):
+        for count in (1, 2, 3, 6, 12):
             try:
-                work()
-                own.wait_for_all()
-            except (MemoryError, engine.EngineError):
-                pass
+                error = attempt(first, first + count)
+            except BaseException as another:  # to return lacked memory, too
+                error = another
             finally:
-                _testcapi.remove_mem_hooks()
+                remove()
+            # Python says SystemError where there is no memory for the error of a lack
+            assert isinstance(error, (MemoryError, SystemError, engine.EngineError, type(None)))
             try:
-                own.wait_for_all()
+                wait()
                 own.wait_for_var(a)
                 own.wait_for_var(b)
             except engine.EngineError as error:
                 assert "MemoryError" in str(error), error
             assert gc.isenabled()
+            error = another = None
             told.clear()
-            own.push_sync(lambda ctx: None, None, (), (b,))  # heals it
+            own.push_sync(lambda ctx: None, None, (), (a, b))  # heals it
             work()
-            own.wait_for_all()
-            assert len(told) == 6, told
+            wait()
+            assert len(told) == 10, told
     print("fine")
 """
 
 
-def test_every_step_that_memory_may_lack_for():
+@pytest.mark.parametrize("native", ["1", "0"])
+def test_every_step_that_memory_may_lack_for(native):
     pytest.importorskip("_testcapi")
-    code, said = run(PROGRAM, limit=80)
+    code, said = run(PROGRAM.replace("SETTING", native), limit=80)
     assert code == 0 and said.splitlines()[-1] == "fine", said
 
 

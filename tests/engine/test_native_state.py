@@ -46,6 +46,7 @@ class Threadless(EngineState):
     """An engine without threads, which tells what it is to do by Python's means."""
 
     __slots__ = ("told",)
+    _retry_until_done = staticmethod(call_until_done)
 
     def __init__(self):
         for name in ("_behind", "_deferred", "_ready"):
