@@ -90,9 +90,9 @@ class Shards:
 
 def view(array: Any, start: int, stop: int) -> Any:
     """Elements `start` to `stop` of a dense array in a row, on the same memory."""
-    layout = array._layout
+    layout, chunk = array._layout, array._chunk
     address = array._address + start * layout.dtype.size
-    return array._at(array._chunk, address, dense((stop - start,), layout.dtype))
+    return array._at(chunk, address, dense((stop - start,), layout.dtype))
 
 
 def shaped(array: Any, shape: tuple[int, ...]) -> Any:

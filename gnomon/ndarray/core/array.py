@@ -6,6 +6,9 @@ chunk, which is an engine variable, first; code that computes with them tells th
 
 A *pending* array has a layout and its place in a group (see `pending.py`), but no memory yet: who
 asks for its chunk or address has it computed, by `__getattr__`.
+
+An array's chunk and address change in one step, and where it is in memory only while it alone holds
+the chunk. So code that wants both takes hold of the chunk first: no other thread moves it then.
 """
 
 from __future__ import annotations
@@ -203,10 +206,10 @@ class Array(Frozen):
 
     def _numpy(self) -> np.ndarray[Any, Any]:
         """A NumPy view of the memory, without waiting."""
-        layout = self._layout
+        layout, chunk = self._layout, self._chunk
         if not layout.size:
             return np.empty(layout.shape, layout.dtype.numpy)
-        return array_at(self._address, layout.shape, layout.steps(), layout.dtype, self._chunk)
+        return array_at(self._address, layout.shape, layout.steps(), layout.dtype, chunk)
 
     def asnumpy(self) -> np.ndarray[Any, Any]:
         """The elements as a NumPy array of its own; one element converts to a number.
@@ -215,12 +218,13 @@ class Array(Frozen):
             EngineError: a function that the elements depend on failed.
         """
         self.wait_to_read()
-        layout = self._layout
+        layout, chunk = self._layout, self._chunk
         if layout.strides is not None or layout.nbytes > _BRIEF or layout.dtype.numpy.kind == "V":
             values = self._numpy().copy(order="C")
         else:
             values = np.empty(layout.shape, layout.dtype.numpy)
             ffi.memmove(values, pointer(self._address), layout.nbytes)
+            del chunk  # which kept the memory until here
         return convertible(values) if layout.size == 1 or conversion.everywhere else values
 
     def asscalar(self) -> Any:

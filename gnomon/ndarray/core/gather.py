@@ -13,7 +13,6 @@ from typing import Any
 from gnomon import engine
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.chunk import Pooled, allocate
-from gnomon.record import put
 from gnomon.runtime.ffi import ffi, pointer
 
 LARGEST = 1 << 16  # bytes: work on larger arrays takes longer than their entry
@@ -34,8 +33,7 @@ def gather(arrays: Iterable[Any]) -> None:
     at = block.address
     for x, size in zip(small, sizes, strict=True):
         ffi.memmove(pointer(at), pointer(x._address), x._layout.nbytes)
-        put(x, "_chunk", block)
-        put(x, "_address", at)
+        x._materialize(block, at)
         at += size
 
 

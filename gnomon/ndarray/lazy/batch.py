@@ -90,9 +90,9 @@ class Batch:
             ]
             way.run(self, arrays, written, given)
             return
+        chunks = [x._chunk for x in arrays]  # first: see `array.py`
         addresses = [x._address for x in arrays]
         addresses += more
-        chunks = [x._chunk for x in arrays]
         mutate = dict.fromkeys([chunks[k] for k in written])
         const = dict.fromkeys([chunk for chunk in chunks if chunk not in mutate])
         template = self._template or self._by_processor()

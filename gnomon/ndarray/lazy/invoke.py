@@ -348,8 +348,9 @@ def launch(
 
     Random numbers are those at `drawn`, else the next ones.
     """
-    operands = [*inputs, *outputs]
-    addresses = [x._address for x in operands]
+    read = [x._chunk for x in inputs]  # first: see `array.py`
+    written = [x._chunk for x in (*outputs, *changed)]
+    addresses = [x._address for x in (*inputs, *outputs)]
     states: Any = None
     if recipe.draws:
         if drawn is None:
@@ -358,8 +359,6 @@ def launch(
         addresses += [state.address for state in states]
     if recipe.numbers:
         addresses += [word(numbers[n.place], n) for n in recipe.numbers]
-    read = [x._chunk for x in inputs]
-    written = [x._chunk for x in (*outputs, *changed)]
     for chunk in written:
         if chunk.pending_readers:
             chunk.push_pending_readers()
