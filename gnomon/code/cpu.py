@@ -389,7 +389,7 @@ class PhaseWriter(SquareWriter):
             loop = self.masked_loop if self.masks else self.vector_loop
             loop(inner, start, stop, self.short, self.segments_in_turn)
             return
-        if self.phase.reduces_columns:
+        if self.phase.striped:
             self.reduce_columns(self.phase.body, inner, start, stop)
             return
         put = self.phase.body[-1]
@@ -477,13 +477,7 @@ def variables(counted: Sequence[Counted]) -> list[int]:
 def aligned(phase: Phase) -> bool:
     """Whether a phase stores rows of memory: then whole vectors begin where that is aligned."""
     put = phase.body[-1] if phase.body else None
-    if (
-        phase.inner is None
-        or not phase.vector
-        or phase.reduces_columns
-        or phase.turns
-        or phase.ordered
-    ):
+    if phase.inner is None or not phase.vector or phase.striped or phase.turns or phase.ordered:
         return False
     return isinstance(put, Put) and stride(put.offset, phase.inner) == 1
 

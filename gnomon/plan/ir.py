@@ -99,9 +99,9 @@ class Phase:
     `vector`). `turns` are gone through in order between a row and its inner loop, which adds to
     what earlier turns stored; `row` then runs once a turn. `split` tells whether one row may be cut
     among tasks, `columns` whether blocks are taken below each other before the next ones beside
-    them; `reduces_columns` that folds go along rows of memory, with a row of partial results. `own`
-    tells of another way to cut it, for turns. `ordered` tells that a row is gone through in order,
-    for the sake of scans in it. `cost` estimates the work of an inner iteration.
+    them; `striped` that folds go along rows of memory, with a row of partial results for a strip of
+    columns. `own` tells of another way to cut it, for turns. `ordered` tells that a row is gone
+    through in order, for the sake of scans in it. `cost` estimates the work of an inner iteration.
     """
 
     rows: tuple[int, ...]
@@ -113,7 +113,7 @@ class Phase:
     body: Body = field(default_factory=list)
     split: bool = True
     columns: bool = False
-    reduces_columns: bool = False
+    striped: bool = False
     own: Own | None = None
     ordered: bool = False
     cost: list[tuple[int, Term | None]] = field(default_factory=list)

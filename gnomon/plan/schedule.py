@@ -56,7 +56,7 @@ def schedule(nest: Nest, arena: Arena) -> Phase:
     phase.body.extend(Put(r.dest, r.saver, r.offset, r.value) for r in nest.roots)
     phase.split = not ordered and not any(isinstance(s, Fold) for s in phase.row)
     phase.columns = phase.split and vector and _turned(order, phase)
-    phase.reduces_columns = vector and not ordered and _reduces_columns(phase, across)
+    phase.striped = vector and not ordered and _is_striped(phase, across)
     phase.cost = _costs(order, inner, turns)
     phase.own = None if ordered else _own(nest, phase)
     return phase
@@ -115,7 +115,7 @@ def _turned(order: Sequence[Term], phase: Phase) -> bool:
     return any(_density(o, phase.inner) < 0 and stride(o, phase.rows[-1]) == 1 for o in reads)
 
 
-def _reduces_columns(phase: Phase, across: Sequence[Term]) -> bool:
+def _is_striped(phase: Phase, across: Sequence[Term]) -> bool:
     """Whether the folds of the elements may be long, and nothing dear is between their loops.
 
     Not those that may end early: in a row of columns some would always go on. Nor those of which

@@ -139,7 +139,7 @@ def test_trials_are_made_until_one_is_good(name):
     e = getattr(Random(seed=4), name)((300,), 40.0)
     statement = [Store(Tensor(np.zeros(300, np.float32)), "saveto", e)]
     *_, last = plan(statement, Structure(statement)).phases
-    assert not last.reduces_columns
+    assert not last.striped
     assert any(isinstance(s, Fold) for s in last.body)
 
 
