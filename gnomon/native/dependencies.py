@@ -46,7 +46,7 @@ def symbols_of(beside: bytes) -> dict[str, int]:
     if any(_found(module, shown) != number for module, shown, number in relied["numbers"]):
         raise ValueError("a number has changed")
     for module, cls, name, offset in relied["slots"]:
-        found = fields.field(_found(module, cls), name)
+        found = fields.slot(_found(module, cls), name)
         if found is None or found.offset != offset:
             raise ValueError("a slot lies elsewhere")
     return addresses([_found(*place) for place in relied["things"]], relied)

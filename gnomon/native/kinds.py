@@ -139,7 +139,7 @@ class Slot(NamedTuple):
 @functools.cache
 def slot_of(cls: Any, name: str) -> Slot:
     """A slot of a class; KitError where it has none of that name, or says nothing of its kind."""
-    found = fields.field(cls, name) if isinstance(cls, type) else None
+    found = fields.slot(cls, name) if isinstance(cls, type) else None
     if found is None:
         raise KitError(f"{getattr(cls, '__name__', cls)} has no slot {name!r}")
     for kind in cls.__mro__:
@@ -192,7 +192,7 @@ def has_parts(cls: Any) -> bool:
 
 def has_slot(cls: Any, name: str) -> bool:
     """Whether instances of a class have a slot of that name."""
-    return isinstance(cls, type) and fields.field(cls, name) is not None
+    return isinstance(cls, type) and fields.slot(cls, name) is not None
 
 
 def named(node: ast.expr) -> str:

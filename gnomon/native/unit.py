@@ -116,7 +116,7 @@ class Unit:
 
     def rely_slot(self, cls: Any, name: str) -> None:
         """The text reads this slot."""
-        found = fields.field(cls, name)
+        found = fields.slot(cls, name)
         if found is not None:
             kind = found.kind
             self._slots[kind.__module__, kind.__qualname__, name] = found.offset

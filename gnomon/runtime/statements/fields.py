@@ -35,33 +35,27 @@ def readable() -> bool:
 
 
 def field(kind: type, name: str) -> Field | None:
-    """Where instances of `kind` hold the attribute `name`; None where native code finds no slot.
-
-    >>> class Point:
-    ...     __slots__ = ("x", "y")
-    >>> field(Point, "y").offset - field(Point, "x").offset
-    8
-    """
-    return _field(kind, name) if readable() else None
+    """As `slot`; None where native code may not work on objects."""
+    return slot(kind, name) if readable() else None
 
 
 @functools.cache
-def _field(kind: type, name: str) -> Field | None:
-    slot = getattr(kind, name, None)
-    if not isinstance(slot, MemberDescriptorType):
+def slot(kind: type, name: str) -> Field | None:
+    """Where instances of `kind` hold the attribute `name`; None where there is no slot for it.
+
+    >>> class Point:
+    ...     __slots__ = ("x", "y")
+    >>> slot(Point, "y").offset - slot(Point, "x").offset
+    8
+    """
+    found = getattr(kind, name, None)
+    if not isinstance(found, MemberDescriptorType):
         return None
-    owner: type = slot.__objclass__
+    owner: type = found.__objclass__
     mark = object()
     instance: Any = object.__new__(owner)
-    slot.__set__(instance, mark)
+    found.__set__(instance, mark)
     return Field(owner, _found(instance, mark))
-
-
-def offset(kind: type, name: str) -> int:
-    """`field`'s offset, where there must be one."""
-    found = field(kind, name)
-    assert found is not None, (kind, name)
-    return found.offset
 
 
 @functools.cache
