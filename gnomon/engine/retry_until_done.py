@@ -4,7 +4,8 @@ A signal's handler may raise an exception between any two instructions of Python
 in the clean-up after the one before, too. No `try` in Python keeps the next one out of its own
 `except`. So native code makes the call that repairs the engine's state again, where no handler
 runs, in every interpreter: from `except BaseException:` to that call there is no instruction at
-which one would. And where memory lacks, Python may not get as far as a function's first
+which one would, and none that takes memory: work is a function of a class, as to bind a method
+does. And where memory lacks, Python may not get as far as a function's first
 instruction: native code begins a thread's life again then, or its work would be left undone.
 """
 
