@@ -73,6 +73,10 @@ def test_no_count_takes_all_memory_or_time(name):
         ("RNN", {"num_layers": "1000000000", "state_size": "2", "mode": "lstm"}),
         ("Concat", {"num_args": "2147483647"}),
         ("_split_v2", {"indices": "()", "sections": "2147483647"}),
+        (
+            "_contrib_ROIAlign",
+            {"pooled_size": "(2, 2)", "spatial_scale": "1", "sample_ratio": "2147483647"},
+        ),
     ],
 )
 def test_a_small_file_that_asks_for_much_is_refused_at_once(name, attributes):

@@ -15,7 +15,7 @@ from gnomon.ops.host import Array
 from gnomon.ops.infer import UNKNOWN, Shapes
 from gnomon.ops.nn.taps import Crossed, Regions, Spans, covered, mixed, seen
 from gnomon.ops.op import op
-from gnomon.ops.param import Dims, param
+from gnomon.ops.param import MOST, Dims, param
 
 CASE = [[0, 0.6, 0.2, 7.3, 8.1], [1, 2.1, 1, 3, 3.2], [-1, 0, 0, 5, 5], [1, -5, -6, 20, 30]]
 TURNED = [[0, 3, 4, 5, 3, 30], [1, 1, 1, 0.5, 9, -100], [-1, 1, 1, 1, 1, 0]]
@@ -292,7 +292,9 @@ class RROIAlign(Regions):
 
     pooled_size: Dims = param(low=1, doc="Rows and columns of parts.")
     spatial_scale: float = param(doc="Size of `data` as a share of what `rois` speak of.")
-    sampling_ratio: int = param(-1, doc="Samples along a side of a part; a pixel each if not > 0.")
+    sampling_ratio: int = param(
+        -1, high=MOST, doc="Samples along a side of a part; a pixel each if not > 0."
+    )
     cases = (
         case((2, 2, 6, 7), TURNED, pooled_size=(2, 3), spatial_scale=0.9, differentiable=(0,)),
         case((2, 2, 6, 7), TURNED, pooled_size=(1, 2), spatial_scale=1, sampling_ratio=3,

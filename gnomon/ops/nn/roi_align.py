@@ -13,7 +13,7 @@ from gnomon.ops.host import Array
 from gnomon.ops.infer import UNKNOWN, Shapes
 from gnomon.ops.nn.taps import Crossed, Spans, averaged
 from gnomon.ops.op import op
-from gnomon.ops.param import Dims, param
+from gnomon.ops.param import MOST, Dims, param
 
 CASE = [[0, 0.1, 0.2, 7.3, 8.1], [1, 1.1, 1, 3, 3.2], [-1, 0, 0, 5, 5], [1, -5, -6, 20, 30]]
 
@@ -29,7 +29,9 @@ class ROIAlign(Crossed):
 
     pooled_size: Dims = param(low=1, doc="Rows and columns of parts.")
     spatial_scale: float = param(doc="Size of `data` as a share of what `rois` speak of.")
-    sample_ratio: int = param(-1, doc="Samples along a side of a part; a pixel each if not > 0.")
+    sample_ratio: int = param(
+        -1, high=MOST, doc="Samples along a side of a part; a pixel each if not > 0."
+    )
     position_sensitive: bool = param(False, doc="Each part has channels of its own.")
     aligned: bool = param(False, doc="Pixels are points in the middle of squares.")
     cases = (
