@@ -4,9 +4,9 @@ State: `_epoch` is the epoch that the program reads, `_given` whether its last b
 `_at` where in it the next batch begins. Batches are planned in order, over the ends of epochs, up
 to `prefetch_buffer` of them ahead: `_plan` gives the next one to be begun, `_ahead` holds those
 under way, `_starts` says where epochs begin. `reset` behind an epoch's end goes on with what is
-under way; before it, the epoch begins anew. A forked child begins what was under way with threads
-of its own. Random numbers of an image follow from seed, epoch and record alone, so the number of
-threads changes nothing.
+under way; within an epoch the next one begins from its first record. A forked child begins what was
+under way with threads of its own. Random numbers of an image follow from seed, epoch and record
+alone, so the number of threads changes nothing.
 """
 
 from __future__ import annotations
@@ -176,13 +176,13 @@ class RecordImages(Part, SourceIter):
         self._ahead: deque[Batch] = deque()
 
     def reset(self) -> None:
-        """Start the next epoch; the same one again where it has not come to its end."""
+        """Start the next epoch; this one, if nothing of it was given out."""
         if self._given:
             self._epoch, self._given = self._epoch + 1, False
             self._first = self._at = self._starts[self._epoch]
             self._starts = {k: v for k, v in self._starts.items() if k >= self._epoch}
-        else:
-            self._begin(self._epoch, self._first)
+        elif self._at > self._first:
+            self._begin(self._epoch + 1)
 
     def _following(self) -> DataBatch | None:
         if self._given:

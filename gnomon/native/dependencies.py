@@ -15,7 +15,7 @@ from gnomon.native.words import Words
 from gnomon.runtime.statements import fields
 
 ALWAYS = (None, True, False, AttributeError, IndexError, MemoryError, OverflowError, TypeError,
-          ValueError)  # fmt: skip
+          ValueError, ZeroDivisionError)  # fmt: skip
 
 
 class NoSource(Exception):

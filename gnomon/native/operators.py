@@ -24,7 +24,9 @@ _UNARY: dict[tuple[type, str], str] = {
     (ast.USub, "double"): "fneg double {}", (ast.USub, "i64"): "sub i64 0, {}",
     (ast.Invert, "i64"): "xor i64 {}, -1",
 }  # fmt: skip
-_REAL: dict[type, str] = {ast.Add: "fadd", ast.Sub: "fsub", ast.Mult: "fmul"}
+_REAL: dict[type, str] = {
+    ast.Add: "fadd", ast.Sub: "fsub", ast.Mult: "fmul", ast.Div: "fdiv",
+}  # fmt: skip
 
 
 class Operators(Expressions):
@@ -192,6 +194,9 @@ class Operators(Expressions):
             raise KitError(f"{ast.unparse(node)!r} is not supported for {a.kind}")
         if kind in (ast.RShift, ast.LShift) and not self.is_shift(node.right):
             raise KitError("shifts are by 0 to 63: a constant, or `x & 63`")
+        if kind is ast.Div:
+            zero = self.value(f"fcmp oeq double {b.text}, 0.0")
+            self.refuse(zero, ZeroDivisionError, "float division by zero")
         return Value(self.value(f"{name} {a.kind.llvm} {a.text}, {b.text}"), a.kind)
 
     def is_shift(self, node: ast.expr) -> bool:

@@ -448,6 +448,12 @@ def memory(numbers: list[float], count: int) -> object:
 
 
 @native
+def quotient(a: float, b: float) -> object:
+    """A float divided by another."""
+    return a / b
+
+
+@native
 def whole(number: float) -> object:
     return (int(number), int(-number * 0.5))
 
@@ -480,6 +486,7 @@ def given_of(function: Any, chance: random.Random) -> tuple[Any, ...]:
         "put_by_name": lambda: (node(chance), chance.choice(["left", "other", "leaf"]), leaf),
         "meant": lambda: (node(chance), *leaves(chance)),
         "memory": lambda: ([], max(0, small())),
+        "quotient": lambda: (chance.uniform(-9, 9), chance.choice([0.0, -0.0, math.inf, 0.3])),
         "whole": lambda: (chance.choice([chance.uniform(-9, 9), -(2.0**63), math.inf, math.nan]),),
         "pairs": lambda: ([Pair(Leaf(1), x, small()) for x in (*leaves(chance), None)], small()),
     }  # fmt: skip
@@ -489,5 +496,5 @@ def given_of(function: Any, chance: random.Random) -> tuple[Any, ...]:
 ALL = (
     arithmetic, logic, loops, slots, made_new, lists, tables, keys, calls, methods, classes,
     numbers, swaps, passes, moved, pairs, given, tried, addresses, put_by_name, meant, memory,
-    whole,
+    quotient, whole,
 )  # fmt: skip

@@ -250,7 +250,7 @@ def test_long_work_that_python_pushes_counts_more(long_dot, monkeypatch):
     a, b, _ = long_dot
     later = serve.Later(repeat.repeat, None, 1 << 30)
     later._has_looked = True
-    monkeypatch.setattr(applied, "again", later)
+    monkeypatch.setattr(applied, "repeater", later)
     for _ in range(5):
         nd.dot(a, b).wait_to_read()
     assert later.calls > 2 * repeat.LONG

@@ -182,3 +182,13 @@ def test_regions_without_an_end_have_nothing_in_them(row):
 def test_the_sign_of_a_determinant_that_is_no_number_is_0(matrix):
     sign, logarithm = mx.nd.linalg.slogdet(mx.nd.array(matrix))
     assert sign.asscalar() == 0 and np.isnan(logarithm.asscalar())
+
+
+def test_samples_on_the_border_are_rounded_as_in_mxnet():
+    """By another order of rounding they lie outside."""
+    data = mx.nd.array(np.arange(1, 17).reshape(1, 1, 4, 4))
+    found = mx.nd.contrib.ROIAlign(
+        data, mx.nd.array([[0, -3, -3, 5, 5]]), pooled_size=(5, 5), spatial_scale=0.5,
+        sample_ratio=2, aligned=True,
+    )  # fmt: skip
+    np.testing.assert_allclose(found.asnumpy()[0, 0, 1], [0, 1.0, 1.1, 1.8, 2.6], rtol=1e-6)

@@ -8,7 +8,7 @@ import pytest
 import gnomon as mx
 from gnomon import nd
 from gnomon.base import GnomonError, ShapeError
-from gnomon.ndarray.lazy import opaque
+from gnomon.ndarray.lazy import on_data
 from gnomon.ops import find
 from gnomon.ops.case import case
 from gnomon.ops.host import HostOp
@@ -137,7 +137,7 @@ def test_an_operator_looks_once_at_each_array(monkeypatch):
     seen, shuffle = [], find("shuffle").parse({})
     look = mx.nd.NDArray._numpy
     monkeypatch.setattr(mx.nd.NDArray, "_numpy", lambda x: seen.append(x.shape) or look(x))
-    monkeypatch.setattr(opaque, "blobs", None)
+    monkeypatch.setattr(on_data, "blobs", None)
     x = nd.arange(6).reshape((3, 2))
     found = nd.invoke(shuffle, [x])
     found.wait_to_read()

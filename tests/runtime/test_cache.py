@@ -35,6 +35,12 @@ ROOT = Path(__file__).parents[2]
 
 ENV = {"PYTHONPATH": str(ROOT)}
 MACHINE = 1  # entry of what LLVM says about the machine
+# Python's own byte code would be cut off, too, and other processes read it
+LIMIT = """
+import resource, sys
+sys.dont_write_bytecode = True
+resource.setrlimit(resource.RLIMIT_FSIZE, ({0}, {0}))
+"""
 WORK = """
 import sys
 import numpy as np
@@ -114,7 +120,7 @@ def test_eight_processes_write_at_once(tmp_path: Path) -> None:
 
 def test_files_that_may_not_grow_are_done_without(tmp_path: Path) -> None:
     """The system's own limit stands for a full disk."""
-    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+    limit = LIMIT.format(0)
     compiled, loaded, _, said = finish(start(tmp_path, limit + WORK, GNOMON_DEBUG="1"))
     assert compiled == 5, "no more than the kernels: so little work starts no threads"
     assert loaded == 0
@@ -125,7 +131,7 @@ def test_files_that_may_not_grow_are_done_without(tmp_path: Path) -> None:
 @pytest.mark.parametrize("size", [1, 700, 5000])
 def test_a_disk_that_fills_in_the_middle_of_an_entry(tmp_path: Path, size: int) -> None:
     """What is cut off is never taken for an entry, by this process or a later one."""
-    limit = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))\n"
+    limit = LIMIT.format(size)
     compiled, loaded, values, _ = finish(start(tmp_path, limit + WORK))
     assert (compiled, loaded) == (5, 0)
     assert not list(tmp_path.glob("kernels/*.part"))

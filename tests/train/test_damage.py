@@ -216,6 +216,7 @@ def test_a_full_disk_while_packing(tmp_path):
         import resource, signal, sys
         from gnomon.cli import main
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        sys.dont_write_bytecode = True  # Python's own would be cut off, and others read it
         resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
         sys.exit(main(["im2rec", "a", "img", "--pass-through", "--num-thread", "2"]))
     """

@@ -252,6 +252,20 @@ def test_chance_follows_the_seed_and_not_the_threads(rec, options):
     assert abs(one[0].mean() - plain.mean()) < 60
 
 
+def test_an_epoch_that_is_left_is_followed_by_another(rec):
+    """As in MXNet; a reset before anything was given out changes nothing."""
+    it = make(rec, shuffle=True, rand_crop=True, rand_mirror=True)
+    orders = []
+    for _ in range(4):
+        it.reset()
+        batch = next(it)
+        orders.append(tuple(batch.index) + tuple(batch.data[0].asnumpy().ravel()))
+    assert len(set(orders)) == 4
+    again = make(rec, shuffle=True, rand_crop=True, rand_mirror=True)
+    first = next(again)
+    assert orders[0] == tuple(first.index) + tuple(first.data[0].asnumpy().ravel())
+
+
 # versions of OpenCV differ: in bicubic interpolation by 1, each time; in warps where edges are
 ROUNDED = {
     "cubic": 1, "what suits": 1, "enlarged, cubic": 2, "bounded": 1, "scaled": 1,

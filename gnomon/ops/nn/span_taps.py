@@ -8,7 +8,7 @@ the name says so.
 
 from __future__ import annotations
 
-from gnomon.native.words import Reals, Singles, Words, native, variant
+from gnomon.native.words import Reals, Singles, Words, native, single, variant
 
 Values = Singles
 
@@ -42,12 +42,25 @@ def max_of(a: float, b: float) -> float:
 
 
 @native
-def sampled(start: float, count: float, apart: Reals, size: int, weights: Reals) -> int:
+def place_of(start: float, k: float, step: float, count: float, narrow: bool) -> float:
+    """Where sample k of `count` lies in a part `step` long, rounded as numbers of the data are.
+
+    A sample on the border of the image is in it by that rounding or not.
+    """
+    if narrow:
+        return single(start + single(single((k + 0.5) * step) / count))
+    return start + (k + 0.5) * step / count
+
+
+@native
+def sampled(
+    start: float, count: float, apart: Reals, size: int, weights: Reals, narrow: bool
+) -> int:
     """Weights along an axis of `count` samples behind `start`: where they begin.
 
-    They lie `apart[0]` pixels apart, `apart[1]` of them in a pixel, and count `apart[2]` each. A
-    sample lies between two pixels and is interpolated; up to 1 outside of the image it is the
-    pixel at the border, and 0 beyond, where no time is spent.
+    They are in a part `apart[0]` pixels long, `apart[1]` of them in a pixel, and count `apart[2]`
+    each. A sample lies between two pixels and is interpolated; up to 1 outside of the image it is
+    the pixel at the border, and 0 beyond, where no time is spent.
     """
     begin = -1
     k = (-1.0 - start) * apart[1] - 2.0
@@ -55,7 +68,7 @@ def sampled(start: float, count: float, apart: Reals, size: int, weights: Reals)
         return 0
     k = float(int(max_of(k, 0.0)))
     while k < count:
-        place = start + (k + 0.5) * apart[0]
+        place = place_of(start, k, apart[0], count, narrow)
         k += 1.0
         if place > float(size):
             break
@@ -70,7 +83,7 @@ FARTHEST = 4e15  # samples beyond: their places are not told apart
 @native
 def sampled_parts(
     starts_at: int, counts_at: int, apart_at: int, begins_at: int, weights_at: int, regions: int,
-    bins: int, width: int, size: int,
+    bins: int, width: int, size: int, narrow: int,
 ) -> None:  # fmt: skip
     """`sampled` for all parts (regions, bins), each with room for `width` weights, which are 0.
 
@@ -85,7 +98,7 @@ def sampled_parts(
             at = r * bins + b
             weights = Reals(weights_at) + at * width
             apart = Reals(apart_at) + 3 * r
-            begins[at] = sampled(starts[at], counts[r], apart, size, weights)
+            begins[at] = sampled(starts[at], counts[r], apart, size, weights, narrow != 0)
 
 
 @native

@@ -73,12 +73,13 @@ def averaged(first: Array, step: Array, counts: Array, bins: int, size: int) -> 
     """
     starts = first[:, None] + np.arange(bins, dtype=first.dtype) * step[:, None]
     counts = np.where(np.isfinite(first + step), counts, 0).astype(np.float64)
-    apart = np.stack([step / counts, counts / step, 1 / counts], 1)
+    apart = np.stack([step, counts / step, 1 / counts], 1, dtype=np.float64)
     apart[~np.isfinite(apart)] = 0  # of what has no samples, or all at one place
     width = min(math.ceil(np.max(step, where=counts > 0, initial=0)) + 1, size - 1) + 2
     found = Spans(np.empty(starts.shape, np.int64), np.zeros((*starts.shape, width)))
     arrays = doubles(starts), counts, apart, found.start, found.weight
-    served(sampled_parts)[0](*_addresses(*arrays), *starts.shape, width, size)
+    narrow = first.dtype == np.float32
+    served(sampled_parts)[0](*_addresses(*arrays), *starts.shape, width, size, int(narrow))
     return found
 
 
