@@ -1,6 +1,7 @@
 """What holds for every test: repeatable random cases, and no state kept in the working tree."""
 
 import gc
+import logging
 import os
 import sys
 import tempfile
@@ -47,6 +48,12 @@ def what_comes_again_is_compiled():
     """So that tests of few rounds run it both ways: as single operators, and natively."""
     fusion_group.OFTEN = 1
     repush.repush.worth = repeat.repeater.worth = native_behind.settling.worth = 1
+
+
+def pytest_runtest_setup():
+    """Logging keeps a handler's lock where a signal's handler raised amid it in an earlier test."""
+    for handler in logging.getLogger().handlers:
+        handler.createLock()
 
 
 @pytest.fixture(scope="module")
