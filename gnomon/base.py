@@ -186,7 +186,8 @@ def _refuse_unknown(kind: type[KeywordHints], given: Mapping[str, Any]) -> None:
     """Raises TypeError where one of these is no keyword of the constructor of `kind`."""
     known: dict[str, None] = {}
     for each in kind.__mro__:  # as far as constructors hand on what they do not know
-        parameters = inspect.signature(each.__init__).parameters.values()  # type: ignore[misc]
+        init = each.__init__  # type: ignore[misc]  # mypy takes `each` for an instance
+        parameters = inspect.signature(init).parameters.values()
         named = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
         known |= dict.fromkeys(named)
         if not any(p.kind is p.VAR_KEYWORD for p in parameters):

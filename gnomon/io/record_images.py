@@ -12,7 +12,6 @@ alone, so the number of threads changes nothing.
 from __future__ import annotations
 
 import os
-import threading
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -29,6 +28,7 @@ from gnomon.image.codec import decode
 from gnomon.io.desc import DataBatch, DataDesc
 from gnomon.io.normalize import Normalizer
 from gnomon.io.source import Part, SourceIter, read
+from gnomon.ops.host import counted
 from gnomon.ops.param import Dims, param
 from gnomon.recordio.header import opencv
 from gnomon.recordio.listing import rows as rows_of
@@ -40,25 +40,6 @@ class Place(NamedTuple):
 
     record: int
     epoch: int
-
-
-class Draws(threading.local):
-    """A thread's random numbers, which follow from two numbers and a place alone.
-
-    Made anew for each image, a generator takes longer than all that is drawn for it.
-    """
-
-    def __init__(self) -> None:
-        self._bits = np.random.Philox(key=0)
-        self._state: Any = self._bits.state
-        self._generator = np.random.Generator(self._bits)
-
-    def at(self, seed: int, epoch: int, *place: int) -> np.random.Generator:
-        """The generator of a place; it serves until the next call in this thread."""
-        self._state["state"]["key"][:] = seed % (1 << 64), epoch
-        self._state["state"]["counter"][:] = 0, 0, *place
-        self._bits.state = self._state
-        return self._generator
 
 
 class Batch(NamedTuple):
@@ -110,7 +91,6 @@ class RecordImages(Part, SourceIter):
 
     kind: str | None = None  # of the data, whatever `dtype` says
     resize: int  # an option of every augmenter
-    _drawn = Draws()
     _process = 0  # whose threads are at work
     _unlabelled = 0.0  # what stands in labels behind their end
 
@@ -272,7 +252,7 @@ class RecordImages(Part, SourceIter):
 
     def _generator(self, row: Place, more: int = 0) -> np.random.Generator:
         seed = self.seed if self.seed_aug is None else self.seed_aug
-        return self._drawn.at(seed, row.epoch, row.record, more)
+        return counted((seed, row.epoch), (0, 0, row.record, more))
 
     def _loaded(self, record: int) -> tuple[Any, Any]:
         """Image and label of a record; of the next sound one where it may be passed over."""

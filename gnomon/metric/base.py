@@ -77,7 +77,7 @@ class EvalMetric(KeywordHints):
     def __init_subclass__(cls, **words: Any) -> None:
         super().__init_subclass__(**words)
         if "measure" in vars(cls):
-            cls.measure = _of_numbers(cls.measure)  # type: ignore[method-assign]
+            type.__setattr__(cls, "measure", _of_numbers(cls.measure))
 
     def update_dict(self, label: Mapping[str, Any], pred: Mapping[str, Any]) -> None:
         """Count one batch given as mappings name -> array."""

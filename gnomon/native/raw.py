@@ -181,17 +181,20 @@ class Raw(Operators):
         return Value(self.value(f"udiv i64 {a}, {b}"), INT)
 
     def do_min(self, *nodes: ast.expr) -> Value:
-        return self.extreme("smin", nodes)
+        return self.extreme("slt", "olt", nodes)
 
     def do_max(self, *nodes: ast.expr) -> Value:
-        return self.extreme("smax", nodes)
+        return self.extreme("sgt", "ogt", nodes)
 
-    def extreme(self, name: str, nodes: Sequence[ast.expr]) -> Value:
-        """The smallest or largest of two integers."""
+    def extreme(self, whole: str, real: str, nodes: Sequence[ast.expr]) -> Value:
+        """The second of two numbers where it compares so with the first, else the first."""
         if len(nodes) != 2:
-            raise KitError("min() and max() take two integers")
-        given = [("i64", self.fitted(v, INT, name).text) for v in self.operands(nodes)]
-        return Value(Builder.call(self, f"llvm.{name}.i64", "i64", *given), INT)
+            raise KitError("min() and max() take two numbers")
+        a, b = self.alike(*self.operands(nodes))
+        test = f"fcmp {real}" if a.kind == FLOAT else f"icmp {whole}"
+        kind = a.kind.llvm
+        chosen = self.value(f"{test} {kind} {b.text}, {a.text}")
+        return Value(self.value(f"select i1 {chosen}, {kind} {b.text}, {kind} {a.text}"), a.kind)
 
     def nothing(self) -> Value:
         return Value(self.thing(None).text, NONE)

@@ -178,19 +178,29 @@ def pooled(shape: Sequence[int], dtype: Any) -> Array:
 def generator(draws: Any) -> np.random.Generator:
     """NumPy's generator of the next numbers of a device's."""
     seed, position = draws.reserve(1)
-    key: Any = _Key(seed)  # NumPy's annotations know none but its own
-    return np.random.Generator(np.random.Philox(key, counter=(0, position, 0, 0)))
+    return counted((seed, 0), (0, position, 0, 0))
+
+
+def counted(key: tuple[int, int], counter: tuple[int, int, int, int]) -> np.random.Generator:
+    """NumPy's generator of the numbers that follow from a key and a place alone.
+
+    >>> one, other = (counted((5, 0), (0, 0, 1, 0)) for _ in range(2))
+    >>> one.random() == other.random()
+    True
+    """
+    made: Any = _Key(*key)  # NumPy's annotations know none but its own
+    return np.random.Generator(np.random.Philox(made, counter=counter))
 
 
 class _Key(ISeedSequence):
-    """A seed as Philox takes it in a third of the time: given `key`, it seeds itself first."""
+    """A key as Philox takes it in a third of the time: given `key`, it seeds itself first."""
 
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
+    def __init__(self, *words: int) -> None:
+        self.words = words
 
     def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Array:
         """The two words of Philox's key."""
-        return np.array((self.seed % (1 << 64), 0), np.uint64)
+        return np.array([word % (1 << 64) for word in self.words], np.uint64)
 
 
 def _is_half(array: Array) -> bool:

@@ -152,9 +152,10 @@ class Oracle:
 
     def run(self, lines: list[str], noise: int = 0) -> Any:
         """What MXNet makes of a program; None where that ends it."""
+        there: Any = self.process.stdin  # pipes, as `start` asks for
         stream: Any = self.process.stdout
         try:
-            send(self.process.stdin, (lines, noise))  # type: ignore[arg-type]
+            send(there, (lines, noise))
             if not select.select([stream], [], [], PATIENCE)[0]:
                 raise EOFError
             return receive(stream)

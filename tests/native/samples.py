@@ -449,8 +449,8 @@ def memory(numbers: list[float], count: int) -> object:
 
 @native
 def quotient(a: float, b: float) -> object:
-    """A float divided by another."""
-    return a / b
+    """A float divided by another, and the ends of both."""
+    return (min(a, b), max(a, b), min(b, a), a / b)
 
 
 @native

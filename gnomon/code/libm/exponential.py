@@ -61,7 +61,7 @@ def expm1(k: Kit, x: Term) -> Term:
     y = k.at_most(k.at_least(x, low), high)
     centred = k.fma(y, LOG2_E, k.select(k(0.0) < y, -0.36, 0.0))
     n, shifted = k.near(centred, 1.0, f.bias - 1)
-    s = k.from_bits(k.shl(k.bits(shifted), f.mantissa))
+    s = k.power_near(shifted)
     r = rest(k, y, n)
     q = k.fma(r * r, k.poly(r, k.pick(tables.EXPM1_SINGLE, tables.EXPM1_DOUBLE)), r)
     half = k.fma(s, q, s - 0.5)
@@ -78,7 +78,7 @@ def tanh(k: Kit, x: Term) -> Term:
     f = k.format
     a = k.at_most(k.op("abs", x), 10.0 if k.single else 20.0)
     n, shifted = k.near(a, 2.0 * LOG2_E, f.bias - 1)
-    s = k.from_bits(k.shl(k.bits(shifted), f.mantissa))
+    s = k.power_near(shifted)
     high, low = k.pick(LN2_SINGLE, LN2_DOUBLE)
     r = k.fnma(high, n, a + a)
     p = k.poly(r, k.pick(tables.EXP_SINGLE, tables.EXP_DOUBLE))

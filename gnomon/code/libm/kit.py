@@ -148,7 +148,11 @@ class Kit:
     def power_of_two(self, n: Term) -> Term:
         """2^n for an integral float n, where that is a normal number."""
         f = self.format
-        return self.from_bits(self.shl(self.bits(n + (f.magic + f.bias)), f.mantissa))
+        return self.power_near(n + (f.magic + f.bias))
+
+    def power_near(self, shifted: Term) -> Term:
+        """2^n of the float that has n + bias in its lowest bits, as `near` gives it."""
+        return self.from_bits(self.shl(self.bits(shifted), self.format.mantissa))
 
     def scalb(self, x: Term, n: Term) -> Term:
         """x * 2^n for integral n; denormal and infinite results are right."""

@@ -89,7 +89,7 @@ def log1p(k: Kit, x: Term) -> Term:
     f = k.format
     u = x + 1.0
     plain, e = split(k, u, denormals=False)
-    s = k.from_bits(k.shl(k.bits((f.magic + f.bias) - e), f.mantissa))
+    s = k.power_near((f.magic + f.bias) - e)
     # far from 0 the 1 does not matter; and s would leave the range of exponents
     exact = k.select(x < 2.0 ** (f.mantissa + 8), k.fma(x, s, s - 1.0), plain)
     return k.op("copysign", edges(k, u, joined(k, exact, e)), x)

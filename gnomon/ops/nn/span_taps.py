@@ -11,6 +11,7 @@ from __future__ import annotations
 from gnomon.native.words import Reals, Singles, Words, native, single, variant
 
 Values = Singles
+FARTHEST = 4e15  # numbers of samples up to which one more changes a float64
 
 
 @native
@@ -19,7 +20,7 @@ def between(place: float, weight: float, last: int, begin: int, weights: Reals) 
 
     The samples of a part come in order: `begin` is below 0 for the first one.
     """
-    inside = min_of(max_of(place, 0.0), float(last))
+    inside = min(max(place, 0.0), float(last))
     low = int(inside)
     if begin < 0:
         begin = low
@@ -27,18 +28,6 @@ def between(place: float, weight: float, last: int, begin: int, weights: Reals) 
     weights[low - begin] += weight * (1.0 - share)
     weights[low - begin + int(low < last)] += weight * share
     return begin
-
-
-@native
-def min_of(a: float, b: float) -> float:
-    """The lesser of two numbers."""
-    return a if a < b else b
-
-
-@native
-def max_of(a: float, b: float) -> float:
-    """The greater of two numbers."""
-    return a if a > b else b
 
 
 @native
@@ -54,9 +43,9 @@ def place_of(start: float, k: float, step: float, count: float, narrow: bool) ->
 
 @native
 def sampled(
-    start: float, count: float, apart: Reals, size: int, weights: Reals, narrow: bool
+    start: float, samples: float, apart: Reals, size: int, weights: Reals, narrow: bool
 ) -> int:
-    """Weights along an axis of `count` samples behind `start`: where they begin.
+    """Weights along an axis of so many samples behind `start`: where they begin.
 
     They are in a part `apart[0]` pixels long, `apart[1]` of them in a pixel, and count `apart[2]`
     each. A sample lies between two pixels and is interpolated; up to 1 outside of the image it is
@@ -66,18 +55,16 @@ def sampled(
     k = (-1.0 - start) * apart[1] - 2.0
     if k > FARTHEST:
         return 0
-    k = float(int(max_of(k, 0.0)))
+    k = float(int(max(0.0, k)))  # 0 of NaN
+    count = samples
+    if apart[1] > 0.0:
+        count = min(count, (float(size) - start) * apart[1] + 2.0)
     while k < count:
-        place = place_of(start, k, apart[0], count, narrow)
+        place = place_of(start, k, apart[0], samples, narrow)
         k += 1.0
-        if place > float(size):
-            break
-        if place >= -1.0:
+        if place >= -1.0 and place <= float(size):
             begin = between(place, apart[2], size - 1, begin, weights)
     return begin if begin > 0 else 0
-
-
-FARTHEST = 4e15  # samples beyond: their places are not told apart
 
 
 @native
@@ -157,12 +144,23 @@ def of_regions(
 
 
 @native
-def sum_of(places: Words, weights: Reals, data: Values, first: int, last: int) -> float:
-    """The sum of `data` by the taps from number `first` to before `last`."""
+def take(places: Words, weights: Reals, data: Values, first: int, last: int, sums: Values) -> None:
+    """Store the sum of `data` by the taps from number `first` to before `last`."""
     total = 0.0
     for tap in range(first, last):
         total += weights[tap] * data[places[tap]]
-    return total
+    sums[0] = total
+
+
+@native
+def give(places: Words, weights: Reals, data: Values, first: int, last: int, sums: Values) -> None:
+    """Add to `data` what a sum says of it."""
+    value = sums[0]
+    for tap in range(first, last):
+        data[places[tap]] += weights[tap] * value
+
+
+visit = take
 
 
 @native
@@ -179,39 +177,15 @@ def summed(
             data = Values(data_at) + c * step
             sums = Values(sums_at) + (r * channels + c) * parts
             for k in range(parts):
-                sums[k] = sum_of(places, weights, data, ends[k], ends[k + 1])
-
-
-@native
-def share_out(
-    places: Words, weights: Reals, data: Values, first: int, last: int, value: float
-) -> None:
-    """Add to `data` what a sum says of it."""
-    for tap in range(first, last):
-        data[places[tap]] += weights[tap] * value
-
-
-@native
-def shared_out(
-    ends_at: int, places_at: int, weights_at: int, data_at: int, sums_at: int, regions: int,
-    parts: int, channels: int, step: int,
-) -> None:  # fmt: skip
-    """The transposed map: adds to `data` what each of the sums says of it."""
-    places = Words(places_at)
-    weights = Reals(weights_at)
-    for r in range(regions):
-        ends = Words(ends_at) + r * parts
-        for c in range(channels):
-            data = Values(data_at) + c * step
-            sums = Values(sums_at) + (r * channels + c) * parts
-            for k in range(parts):
-                share_out(places, weights, data, ends[k], ends[k + 1], sums[k])
+                visit(places, weights, data, ends[k], ends[k + 1], sums + k)
 
 
 DOC = "The same of float64."
-sum_of_doubles = variant(sum_of, "sum_of_doubles", DOC, Values=Reals)
-summed_doubles = variant(summed, "summed_doubles", DOC, Values=Reals, sum_of=sum_of_doubles)
-share_out_doubles = variant(share_out, "share_out_doubles", DOC, Values=Reals)
+TRANSPOSED = "The transposed map: adds to `data` what each of the sums says of it."
+take_doubles = variant(take, "take_doubles", DOC, Values=Reals)
+give_doubles = variant(give, "give_doubles", DOC, Values=Reals)
+summed_doubles = variant(summed, "summed_doubles", DOC, Values=Reals, visit=take_doubles)
+shared_out = variant(summed, "shared_out", TRANSPOSED, visit=give)
 shared_out_doubles = variant(
-    shared_out, "shared_out_doubles", DOC, Values=Reals, share_out=share_out_doubles
+    summed, "shared_out_doubles", TRANSPOSED, Values=Reals, visit=give_doubles
 )
