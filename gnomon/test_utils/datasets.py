@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bz2
-import shutil
 import urllib.error
 import urllib.request
 import zipfile
@@ -44,8 +43,10 @@ def download(
     problem: Exception | None = None
     for _ in range(max(1, retries)):
         try:
-            with urllib.request.urlopen(url) as source, replacing("get_data", path) as target:
-                shutil.copyfileobj(source, target)
+            with urllib.request.urlopen(url) as source:
+                content = source.read()
+            with replacing("download", path) as target:
+                target.write(content)
             return str(path)
         except (OSError, urllib.error.URLError, ValueError) as error:
             problem = error
