@@ -7,6 +7,7 @@ reversed, as maps, savers, operators of one's own and reductions.
 from __future__ import annotations
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -71,6 +72,33 @@ def test_divisions(dtype, op):
         zero = y.numpy() == 0
         if op is fn.div:
             assert not out.numpy()[zero].any()
+
+
+def near_whole_quotients(dtype: str) -> tuple[np.ndarray, np.ndarray]:
+    """Of 8 bits all pairs; else multiples, one less, and one more, that the type holds."""
+    info = np.iinfo(dtype)
+    if info.bits == 8:
+        every = np.arange(info.min, info.max + 1)
+        a, b = (x.ravel() for x in np.meshgrid(every, every))
+        return a.astype(dtype), b.astype(dtype)
+    rng = np.random.default_rng(5)
+    b = rng.integers(info.min, info.max, 40_000) >> rng.integers(0, info.bits, 40_000)
+    whole = rng.integers(info.min, info.max, b.size) // np.where(b == 0, 1, b) * b
+    a = np.concatenate([whole - 1, whole, whole + 1])
+    fits = (a >= info.min) & (a <= info.max)
+    return a[fits].astype(dtype), np.tile(b, 3)[fits].astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32"])
+def test_vectors_are_divided_by_floats_exactly(dtype):
+    a, b = near_whole_quotients(dtype)
+    out = Tensor(np.zeros_like(a))
+    out[:] = Tensor(a) / Tensor(b)
+    with np.errstate(divide="ignore", over="ignore"):
+        want = SCALAR["div"].numpy(a, b)
+    np.testing.assert_array_equal(out.numpy(), want)
+    llvm = out.explain(Tensor(a) / Tensor(b), stage="llvm")
+    assert re.search("fdiv <[0-9]+ x", llvm) and not re.search("[su]div <", llvm)
 
 
 @pytest.mark.parametrize("saver", ["plusto", "minusto", "multo", "divto"])
