@@ -10,7 +10,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.TryStar)
@@ -77,7 +77,8 @@ class Import:
     function: str
 
 
-def imports(source: Source, modules: frozenset[str]) -> list[Import]:
+@cache
+def imports(source: Source, modules: frozenset[str]) -> tuple[Import, ...]:
     """The imports of gnomon's modules in `source`; `modules` are the names that exist."""
     found: list[Import] = []
 
@@ -90,7 +91,7 @@ def imports(source: Source, modules: frozenset[str]) -> list[Import]:
             visit(child, typing, function)
 
     visit(source.tree, False, "")
-    return found
+    return tuple(found)
 
 
 def _targets(node: ast.AST, source: Source, modules: frozenset[str]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from distributed import job, values
 from gnomon import launch
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 4])
+@pytest.mark.parametrize("ranks", [1, 3, pytest.param(4, marks=pytest.mark.long)])
 def test_values(ranks):
     output = job.here(ranks, "values.py").stdout
     assert output.count("done ") == ranks * len(values.CHECKS)

@@ -73,9 +73,9 @@ def test_a_chain_is_cut_into_stretches_of_equal_weight():
 
 def test_a_long_chain():
     x = variable("x")
-    for k in range(100_000):
+    for k in range(30_000):
         x = node(f"n{k}", "tanh", x)
-    assert 190_000 < len(differentiated(x, everywhere=True)) < 200_000
+    assert 57_000 < len(differentiated(x, everywhere=True)) < 60_000
 
 
 def net(depth=12):

@@ -64,7 +64,9 @@ def test_a_short_chain_is_compiled_once_it_has_come_often(monkeypatch):
     monkeypatch.setattr(fusion_group, "OFTEN", 3)
     a, kernels = nd.array([1.0, 2.0]), []
     for _ in range(5):
-        assert ((a * 5 + a) * a - 3.5).asnumpy().tolist() == [2.5, 20.5]
+        # by functions that no other test has in one kernel: that would be there already
+        found = nd.arctan((nd.cbrt(a * a) - 2.5) * a).asnumpy()
+        np.testing.assert_allclose(found, np.arctan([-1.5, 2 * (4 ** (1 / 3) - 2.5)]), rtol=1e-6)
         kernels.append(len(CACHE.kernels))
     assert [n - kernels[0] for n in kernels] == [0, 0, 0, 1, 1]
 

@@ -10,7 +10,7 @@ from tests.onnx import backend
 
 # tests of a file each that take long, or say the same of many types
 SHORT = ("expanded", "bf16", "fp16", "float16", "bfloat16", "attention", "cast", "_ii_")
-EVERY = 6  # of the tests, so many are left out for each that runs at every change
+EVERY = 10  # of the tests, so many are left out for each that runs at every change
 
 
 def counted(cases) -> Counter[str]:
@@ -23,7 +23,7 @@ def test_some_operators():
     cases = [c for c in backend.cases() if not any(word in c.name for word in SHORT)]
     counts = counted(cases[::EVERY])
     print(dict(counts))
-    assert counts["pass"] > 90
+    assert counts["pass"] > 54
 
 
 @pytest.mark.long

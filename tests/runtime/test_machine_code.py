@@ -111,7 +111,7 @@ def test_threads_load_while_the_process_forks() -> None:
     threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
     for thread in threads:
         thread.start()
-    for _ in range(30):
+    for _ in range(10):
         child = os.fork()
         if child == 0:
             with contextlib.suppress(BaseException):

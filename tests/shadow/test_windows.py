@@ -37,7 +37,7 @@ def leaf(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Buffer
 @pytest.mark.parametrize("saver", ["saveto", "plusto"])
 def test_pads(dtype, saver):
     rng = np.random.default_rng(len(dtype) + len(saver))
-    for _ in range(12):
+    for _ in range(6):
         width = int(rng.integers(0, 700))
         shape = (int(rng.integers(1, 4)), int(rng.integers(0, 4)), width)
         before, after = ([int(n) for n in rng.integers(0, high, 3)] for high in (90, 150))
@@ -50,7 +50,7 @@ def test_pads(dtype, saver):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_columns(dtype):
     rng = np.random.default_rng(len(dtype))
-    for _ in range(20):
+    for _ in range(10):
         x = leaf(rng, (2, 2, int(rng.integers(3, 6)), int(rng.integers(60, 400))), dtype)
         kernel = tuple(int(n) for n in rng.integers(1, 4, 2))
         stride, dilate = (tuple(int(n) for n in rng.integers(1, 3, 2)) for _ in range(2))
