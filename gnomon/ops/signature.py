@@ -17,8 +17,9 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gnomon.base import complaint
+from gnomon.base import GnomonError, complaint
 from gnomon.ops.op import Op
+from gnomon.ops.param import Param
 
 ANY_KIND = inspect.Parameter.POSITIONAL_OR_KEYWORD
 NAMESPACES = ("contrib", "linalg", "random", "image", "sparse")
@@ -53,6 +54,31 @@ def shown(value: Any) -> str:
     if hasattr(value, "shape") and not hasattr(value, "list_arguments"):
         return f"an {type(value).__name__} of shape {tuple(value.shape)}"
     return f"{value!r:.60}".replace("\n", " ")
+
+
+def refused_input(op: Op, name: str) -> str:
+    """What is expected in place of the input `name`, which the parameters take away.
+
+    >>> from gnomon.ops import registry
+    >>> refused_input(registry.find("softmax").parse({}), "length")
+    'nothing unless use_length=True'
+    """
+    for field, declared in op.fields.items():
+        for value in _choices(declared):
+            try:
+                other = op.with_parameters({**op.attrs(), field: value})
+            except GnomonError:  # it does not go together with the others
+                continue
+            if name in other.inputs():
+                return f"nothing unless {field}={value!r}"
+    return "one of the inputs " + (", ".join(op.inputs()) or "no inputs")
+
+
+def _choices(field: Param) -> tuple[Any, ...]:
+    """The values of a parameter that takes one of a few, or None where it may be left out."""
+    if field.kind.name == "bool":
+        return True, False
+    return field.choices or ((None,) if field.kind.optional else ())
 
 
 def sort(

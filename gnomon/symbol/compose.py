@@ -14,6 +14,7 @@ from gnomon.graph.node import Entry, Graph, Node, rebuilt
 from gnomon.name import NameManager
 from gnomon.ops import precision, registry
 from gnomon.ops.op import Op
+from gnomon.ops.signature import refused_input
 
 _LOG = logging.getLogger("gnomon")
 
@@ -120,6 +121,8 @@ def _filled(
     twice = given.keys() & named.keys()
     given.update(named)
     for key in given:
+        if key in op.input_names and key not in names:
+            raise ParamError(complaint(op.name, key, refused_input(op, key), "a symbol"))
         if key not in names or key in twice:
             what = "given twice" if key in twice else "a symbol" + nearest(key, names)
             raise ParamError(complaint(op.name, key, f"one of the inputs {known}", what))

@@ -77,6 +77,29 @@ def test_errors_name_what_is_wrong_and_change_nothing(call, error, message):
     nd.waitall()
 
 
+@pytest.mark.parametrize(
+    ("name", "shapes", "fields", "message"),
+    [
+        ("CTCLoss", [(5, 2, 4), (2, 3), (2,)], {}, "'data_lengths'.*use_data_lengths=True"),
+        ("CTCLoss", [(5, 2, 4), (2, 3), (2,), (2,)], {"use_label_lengths": True}, "data_lengths"),
+        ("_contrib_DeformablePSROIPooling", [(2, 8, 5, 6), (1, 5), (1, 2, 2, 2)],
+         {"spatial_scale": 0.5, "output_dim": 2, "pooled_size": 2, "group_size": 2,
+          "no_trans": True}, "'trans'.*no_trans=False"),
+        ("_histogram", [(4,), (3,)], {"bin_cnt": 4, "range": (0, 1)}, "'bins'.*inputs data"),
+        ("Convolution", [(1, 1, 3, 3), (2, 1, 3, 3), (2,)],
+         {"num_filter": 2, "kernel": (3, 3), "no_bias": True}, "'bias'.*no_bias=False"),
+        ("LeakyReLU", [(2, 3), (3,)], {"act_type": "leaky"}, "'gamma'.*act_type='prelu'"),
+        ("softmax", [(2, 3), (2,)], {}, "'length'.*use_length=True"),
+        ("SequenceMask", [(3, 2, 1), (2,)], {}, "'sequence_length'.*use_sequence_length=True"),
+    ],
+)  # fmt: skip
+def test_an_input_without_its_flag_is_refused_at_the_call(name, shapes, fields, message):
+    inputs = [nd.ones(shape) for shape in shapes]
+    operator = getattr(nd, name, None) or getattr(nd.contrib, name.removeprefix("_contrib_"))
+    with pytest.raises(ShapeError, match=message):
+        operator(*inputs, **fields)
+
+
 def test_states_are_updated():
     weight, grad, mom = nd.ones((3,)), nd.ones((3,)), nd.zeros((3,))
     for _ in range(2):

@@ -66,7 +66,7 @@ def test_a_network_takes_another_as_input():
 
 
 def test_composition_refuses_what_does_not_fit():
-    with pytest.raises(ParamError, match="one of the inputs data, weight"):
+    with pytest.raises(ParamError, match="'bias': expected nothing unless no_bias=False"):
         sym.FullyConnected(sym.Variable("x"), num_hidden=3, no_bias=True, bias=sym.Variable("b"))
     with pytest.raises(ParamError, match=r"fc_weigth.*did you mean 'fc_weight'"):
         fc()(fc_weigth=sym.Variable("x"))

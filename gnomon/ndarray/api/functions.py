@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from gnomon.base import ParamError, check_kind, complaint
+from gnomon.base import ParamError, ShapeError, check_kind, complaint
 from gnomon.context import Context
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.bounded_cache import LEARNT
@@ -15,7 +15,7 @@ from gnomon.ndarray.lazy.invoke import invoke
 from gnomon.ops import registry
 from gnomon.ops.namespace import Functions
 from gnomon.ops.param import told_apart
-from gnomon.ops.signature import ANY_KIND, dress, sort
+from gnomon.ops.signature import ANY_KIND, dress, refused_input, shown, sort
 
 _TAIL = [inspect.Parameter(name, ANY_KIND, default=None) for name in ("out", "name")]
 
@@ -86,6 +86,8 @@ def _understood(
     args, out = _out_at_the_end(cls, args, out)
     inputs, named, params = sort(cls, args, kwargs, is_array, "an NDArray")
     op = cls.parse({k: v for k, v in params.items() if v is not None or _may_be_none(cls, k)})
+    if not (cls.variadic or cls.open_inputs):
+        _refuse_unwanted(op, inputs)
     if named:
         inputs = ordered(op, inputs, named)
     elif any(x is None for x in inputs):
@@ -123,6 +125,19 @@ def _without_holes(op: Any, inputs: list[Any]) -> list[Any]:
         if value is None and name in op.inputs():
             raise ParamError(complaint(op.name, name, "an array", None))
     return [value for _, value in pairs if value is not None]
+
+
+def _refuse_unwanted(op: Any, inputs: list[Any]) -> None:
+    """ShapeError where arrays are given that the parameters take away, as lengths without a flag.
+
+    By place the inputs that there are may follow each other: only more than these are too many.
+    """
+    names = op.inputs()
+    given = {n: x for n, x in zip(op.input_names, inputs, strict=False) if x is not None}
+    unwanted = [name for name in given if name not in names]
+    if unwanted and len(given) > len(names):
+        expected = refused_input(op, unwanted[0])
+        raise ShapeError(complaint(op.name, unwanted[0], expected, shown(given[unwanted[0]])))
 
 
 def _refuse_missing(op: Any, inputs: list[Any]) -> None:
