@@ -35,7 +35,7 @@ class DefaultAugmenter:
     resize: int = param(-1, doc="Size of the shorter edge at first; -1 leaves it.")
     rand_crop: bool = param(False, doc="Crop at random, not from the centre.")
     random_resized_crop: bool = param(False, doc="Crop a random part of the area, and resize it.")
-    max_rotate_angle: int = param(0, doc="Rotate by up to so many degrees.")
+    max_rotate_angle: int = param(0, doc="Rotate by up to so many whole degrees.")
     rotate: int = param(-1, doc="Rotate by so many degrees; -1 for none.")
     max_aspect_ratio: float = param(0.0, doc="How far the aspect ratio may change.")
     min_aspect_ratio: float | None = param(None, doc="Least ratio; 1 - max_aspect_ratio if None.")
@@ -122,7 +122,8 @@ class DefaultAugmenter:
         """Rotated, sheared and scaled about its centre, on a canvas of the scaled size."""
         h, w = image.shape[:2]
         shear = float(rng.uniform(-1, 1)) * self.max_shear_ratio
-        degrees = float(rng.uniform(-1, 1)) * self.max_rotate_angle
+        most = abs(self.max_rotate_angle)  # in whole degrees
+        degrees = int(rng.integers(-most, most, endpoint=True)) if most else 0
         angle = math.radians(self.rotate if self.rotate > 0 else degrees)
         scale = between(rng, self.min_random_scale, self.max_random_scale)
         ratio = 1.0 if self.random_resized_crop else between(rng, *self._ratios())
@@ -202,8 +203,10 @@ class DefaultAugmenter:
         return None
 
     def _coloured(self, cv2: Any, image: Image, rng: Generator) -> Image:
-        if self.brightness or self.contrast or self.saturation or self.pca_noise:
+        if self.brightness or self.contrast or self.saturation:
             image = self._jittered(image.astype(np.float32), rng)
+        if self.pca_noise:
+            image = self._noised(image, rng)
         if self.random_h or self.random_s or self.random_l:
             hls = cv2.cvtColor(image, cv2.COLOR_RGB2HLS).astype(np.int32)
             most = np.array([self.random_h, self.random_l, self.random_s])
@@ -220,10 +223,13 @@ class DefaultAugmenter:
             image = image * sharper + (1 - sharper) * (image @ GREY).mean()
         if self.saturation:
             image = image * fuller + (1 - fuller) * (image @ GREY)[:, :, None]
-        if self.pca_noise:
-            alpha = rng.normal(0, self.pca_noise, 3)
-            image = image + (EIGENVECTORS @ (alpha * EIGENVALUES)).astype(np.float32)
         return np.clip(image, 0, 255).round().astype(np.uint8)
+
+    def _noised(self, image: Image, rng: Generator) -> Image:
+        """With noise along the main colours; what is behind the point is cut off, as in MXNet."""
+        alpha = rng.normal(0, self.pca_noise, 3)
+        noise = (EIGENVECTORS @ (alpha * EIGENVALUES)).astype(np.float32)
+        return np.clip(image + noise, 0, 255).astype(np.uint8)
 
 
 def resized(cv2: Any, image: Image, width: int, height: int, method: int, rng: Generator) -> Image:

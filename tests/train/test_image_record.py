@@ -297,6 +297,31 @@ def test_draws_have_the_real_ones_distribution(name, tmp_path):
     assert det_crops.distance(rows, QUANTILES[name], 1.01) < 0.085
 
 
+def drawn_of(image, tmp_path, **options):
+    """400 augmented copies of one image, and how many different ones there are."""
+    data = cv2.imencode(".png", image)[1].tobytes()
+    record_draws.pack(mx, path := str(tmp_path / "x.rec"), [data] * 400)
+    shape = (3, *image.shape[:2])
+    it = mx.io.ImageRecordIter(path_imgrec=path, batch_size=400, data_shape=shape, **options)
+    images = next(iter(it)).data[0].asnumpy()
+    return images, len({x.tobytes() for x in images})
+
+
+def test_noise_is_cut_off_and_not_rounded(tmp_path):
+    grey = np.full((4, 4, 3), 100, np.uint8)
+    images, count = drawn_of(grey, tmp_path, pca_noise=1e-5)
+    assert {99.0, 100.0} == set(images.ravel().tolist()) and count > 1
+    assert abs(images.mean() - 99.5) < 0.1
+
+
+def test_angles_are_whole_degrees(tmp_path):
+    image = cv2.resize(
+        np.random.RandomState(0).randint(0, 256, (6, 6, 3)).astype(np.uint8), (40, 40)
+    )
+    for most in (1, 3, -2):
+        assert drawn_of(image, tmp_path, max_rotate_angle=most)[1] == 2 * abs(most) + 1
+
+
 def test_padding_has_no_alpha(tmp_path):
     data = cv2.imencode(".png", np.full((6, 6, 4), 99, np.uint8))[1].tobytes()
     record_draws.pack(mx, path := str(tmp_path / "x.rec"), [data] * 4)
