@@ -119,3 +119,9 @@ def test_serving():
     assert not err
     titles = [line.split(" | ")[0][2:] for line in out.splitlines()[2:]]
     assert titles == [f"mlp 2, {contender}" for contender in ("stdlib", "batches", "loop 32")]
+
+
+def test_primitives():
+    command = [sys.executable, str(ROOT / "benchmarks" / "primitives.py"), "--rounds", "1"]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert {"| exp ", "| gelu ", "| div "} <= {line[: line.index("|", 1)] for line in lines[2:]}

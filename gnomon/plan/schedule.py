@@ -18,7 +18,18 @@ from gnomon.record import record
 SHORT = 16  # a fold of so few elements is not worth spreading over lanes
 LONG = 64  # elements of a fold for which it is worth going through memory in its order
 TOGETHER = 6  # folds in one loop: their partial results must find room in registers
-COSTS = {"exp": 12, "log": 14, "tanh": 16, "sqrt": 4, "div": 4, "idiv": 8, "imod": 8, "read": 2}
+# the work of what is more than an instruction or two, of numbers of up to 4 bytes and of 8, as
+# `benchmarks/primitives.py` finds it with AVX-512; a division has other work to hide behind
+COSTS = {
+    "read": (2, 2), "idiv": (8, 8), "imod": (8, 8), "fmod": (24, 50), "div": (7, 20),
+    "sqrt": (16, 60), "exp": (12, 26), "exp2": (12, 26), "expm1": (20, 41), "log": (28, 83),
+    "log2": (27, 80), "log10": (28, 80), "log1p": (33, 98), "pow": (155, 290), "cbrt": (62, 142),
+    "sin": (21, 51), "cos": (21, 53), "tan": (35, 107), "sinpi": (17, 36), "cospi": (13, 28),
+    "arcsin": (23, 75), "arccos": (23, 75), "arctan": (31, 75), "arctan2": (47, 122),
+    "sinh": (31, 100), "cosh": (21, 46), "tanh": (25, 60), "erf": (26, 95), "erfinv": (93, 350),
+    "gelu": (75, 250), "gelu_slope": (78, 260), "gamma": (558, 558), "gammaln": (513, 513),
+    "digamma": (390, 390), "trigamma": (325, 325),
+}  # fmt: skip
 
 
 def order_by_store(nest: Nest) -> Nest:
@@ -155,6 +166,11 @@ def _density(offset: Term, var: int) -> int:
     return {0: 0, 1: 1, 2: 0}.get(-2 if step is None else step, -2)
 
 
+def _cost(term: Term) -> int:
+    """The work of one Term."""
+    return COSTS[term.op][term.dtype.size == 8] if term.op in COSTS else 1
+
+
 def _costs(
     order: Sequence[Term], inner: int | None, turns: Sequence[int]
 ) -> list[tuple[int, Term | None]]:
@@ -170,11 +186,11 @@ def _costs(
             below = [t for t in postorder(term.args) if t.free & mask_of(term.payload[1])]
             inside.update(t.id for t in below)
             if not count.free:
-                folds.append((sum(COSTS.get(t.op, 1) for t in below), count))
+                folds.append((sum(map(_cost, below)), count))
             else:
                 once += 1024
         elif term.id not in inside and inner is not None and term.free >> inner & 1:
-            once += COSTS.get(term.op, 1)
+            once += _cost(term)
     if not turns:
         return [(once, None), *folds]
     often = order[0].arena.const(1)
