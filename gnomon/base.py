@@ -148,7 +148,9 @@ def nearest(name: str, names: Iterable[str]) -> str:
 class KeywordHints:
     """Base of classes whose constructors tell an unknown keyword with the nearest known one.
 
-    `_keyword_aliases` are words that users try for keywords that look otherwise.
+    Those of gnomon do, also for classes of a program that hand keywords on to them; a program's own
+    constructors are left as they are. `_keyword_aliases` are words that users try for keywords that
+    look otherwise.
 
     >>> class Circle(KeywordHints):
     ...     def __init__(self, radius): ...
@@ -162,7 +164,7 @@ class KeywordHints:
 
     def __init_subclass__(cls, **words: Any) -> None:
         super().__init_subclass__(**words)
-        if "__init__" in vars(cls):
+        if "__init__" in vars(cls) and cls.__module__.partition(".")[0] == "gnomon":
             type.__setattr__(cls, "__init__", _hinting(vars(cls)["__init__"]))
 
 
@@ -187,12 +189,12 @@ def _refuse_unknown(kind: type[KeywordHints], given: Mapping[str, Any]) -> None:
     known: dict[str, None] = {}
     for each in kind.__mro__:  # as far as constructors hand on what they do not know
         init = each.__init__  # type: ignore[misc]  # mypy takes `each` for an instance
-        parameters = inspect.signature(init).parameters.values()
-        named = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-        known |= dict.fromkeys(named)
+        _, *parameters = inspect.signature(init).parameters.values()
+        named = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+        inner = bool(known)  # which gives the base what it must have
+        known |= dict.fromkeys(p.name for p in named if p.default is not p.empty or not inner)
         if not any(p.kind is p.VAR_KEYWORD for p in parameters):
             break
-    known.pop("self", None)
     for name, value in given.items():
         if name not in known:
             got = f"{value!r:.60}{nearest(kind._keyword_aliases.get(name, name), known)}"

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from gnomon.base import complaint
+from gnomon.base import ParamError, complaint, nearest
 from gnomon.ops import registry
 from gnomon.ops.signature import ANY_KIND
 
@@ -71,7 +71,10 @@ def function(
     signature = inspect.Signature([*own, *tail])
 
     def drawing(*args: Any, **kwargs: Any) -> Any:
-        bound = signature.bind(*args, **kwargs)
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise _refused(kind.name, signature, kwargs, error) from None
         bound.apply_defaults()
         given = dict(bound.arguments)
         given |= given.pop("kwargs", {})
@@ -82,3 +85,16 @@ def function(
     drawn.__signature__ = signature
     drawn.__doc__ = kind.doc
     return drawn
+
+
+def _refused(
+    name: str, signature: inspect.Signature, given: dict[str, Any], error: TypeError
+) -> Exception:
+    """The error of a call that does not fit a signature, which Python says without the function."""
+    where, known = f"random.{name}", signature.parameters
+    unknown = next((key for key in given if key not in known), None)
+    if unknown is None or "kwargs" in known:
+        return TypeError(f"{where}: {error}")
+    got = f"{given[unknown]!r:.60}{nearest(unknown, known)}"
+    expected = f"one of the parameters {', '.join(known)}"
+    return ParamError(complaint(where, unknown, expected, got))

@@ -167,6 +167,19 @@ def test_a_constructor_without_its_base_s():
 
 
 @pytest.mark.parametrize(
+    "use", [lambda net: net(mx.nd.ones((2,))), lambda net: net.initialize(), lambda net: net.name]
+)
+def test_blocks_that_no_constructor_has_begun(use):
+    class Quiet(mx.gluon.HybridBlock):
+        def __init__(self):
+            self.units = 3
+
+    net = Quiet()
+    error = raised(AttributeError, lambda: use(net))
+    assert str(error).endswith(": call super().__init__() in Quiet.__init__ first")
+
+
+@pytest.mark.parametrize(
     "compute", [lambda F, x: F.reshape(x, shape=(x.shape[0], -1)), lambda F, x: mx.nd.relu(x)]
 )
 def test_arrays_in_what_is_traced(compute):
@@ -235,6 +248,31 @@ def test_keywords_that_no_layer_takes_are_told_with_the_layer():
     assert str(error).endswith("got 1; did you mean 'strides'?")
     error = raised(TypeError, lambda: mx.gluon.loss.L2Loss(wieght=1))
     assert "L2Loss: argument 'wieght'" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("layer", "inner"),
+    [(nn.BatchNorm, ("settings", "size")), (nn.MaxPool2D, ("axes", "global_pool", "pool_type"))],
+)
+def test_what_a_layer_gives_its_base_is_no_keyword_of_it(layer, inner):
+    for name in inner:
+        error = raised(TypeError, lambda name=name: layer(**{name: 3}))
+        assert f"{layer.__name__}: argument {name!r}: expected one of" in str(error)
+        listed = str(error).partition("one of ")[2].partition(", got")[0].split(", ")
+        assert "prefix" in listed and not set(listed) & set(inner)
+
+
+def test_tracebacks_of_a_program_s_own_constructor_are_its_own():
+    class Own(nn.Dense):
+        def __init__(self, units, **kwargs):
+            super().__init__(units, **kwargs)
+            raise KeyError("mine")
+
+    error = raised(KeyError, lambda: Own(3))
+    files = {frame.filename for frame in traceback.extract_tb(error.__traceback__)}
+    assert files == {__file__}
+    error = raised(TypeError, lambda: Own(3, use_bais=False))
+    assert "did you mean 'use_bias'" in str(error)
 
 
 FOREIGN = {

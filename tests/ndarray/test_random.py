@@ -49,6 +49,15 @@ def test_draws_take_their_numbers_when_they_are_called():
         np.testing.assert_array_equal(found.asnumpy(), value)
 
 
+def test_calls_that_fit_no_signature_name_the_function():
+    wrong = r"random\.uniform: argument 'shap': .* did you mean 'shape'"
+    for draw in (nd.random.uniform, random.uniform):
+        with pytest.raises(ParamError, match=wrong):
+            draw(shap=(2,))
+        with pytest.raises(TypeError, match=r"random\.uniform: multiple values .*'low'"):
+            draw(0, 1, low=0)
+
+
 def test_devices_draw_apart():
     random.seed(5)
     first = [random.uniform(shape=(9,), ctx=cpu(k)).asnumpy() for k in range(2)]

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from gnomon import ndarray as nd
 from gnomon.base import GnomonError, KeywordHints, ParamError, complaint
 from gnomon.gluon.block import saved
-from gnomon.gluon.block.failure import tell, warn_of_containers
+from gnomon.gluon.block.failure import NotBegun, not_begun, tell, warn_of_containers
 from gnomon.gluon.block.hooks import HookHandle, attached
 from gnomon.gluon.block.naming import BlockScope, named
 from gnomon.gluon.block.summary import summarize
@@ -71,8 +71,7 @@ class Block(KeywordHints):
         known = self.__dict__.get(name)
         kinds = Block, Parameter
         if isinstance(value, kinds) and "_children" not in self.__dict__:
-            kind = type(self).__name__
-            raise AttributeError(f"{kind}.{name}: call super().__init__() in {kind}.__init__ first")
+            raise not_begun(self, name)
         for kind in kinds:
             if isinstance(known, kind) and not isinstance(value, kind):
                 where = f"{type(self).__name__} {self.name!r}"
@@ -311,6 +310,18 @@ class Block(KeywordHints):
             if param.name == old and old.startswith(before):
                 param.name, param._var = self._prefix + old[len(before) :], None
         self._params._params = {p.name: p for p in self._params.values()}
+
+
+for _own in (
+    "_children",
+    "_forward_pre_hooks",
+    "_name",
+    "_params",
+    "_prefix",
+    "_reg_params",
+    "_scope",
+):
+    setattr(Block, _own, NotBegun(_own))
 
 
 def _is_block(value: Any) -> bool:

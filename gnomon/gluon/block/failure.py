@@ -12,6 +12,24 @@ from gnomon.frames import shorten
 from gnomon.ndarray import NDArray
 
 
+def not_begun(block: Any, name: str) -> AttributeError:
+    """The error of a block whose own constructor has not called that of its base."""
+    kind = type(block).__name__
+    return AttributeError(f"{kind}.{name}: call super().__init__() in {kind}.__init__ first")
+
+
+class NotBegun:
+    """An attribute that the constructor of blocks sets: until then, asking for it is that error."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, block: Any, owner: type) -> Any:
+        if block is None:
+            return self
+        raise not_begun(block, self._name)
+
+
 def tell(error: GnomonError | NotImplementedError, block: Any, args: Sequence[Any]) -> None:
     """Have an error that `block` raised name it, and its arrays where shapes or types are wrong.
 
