@@ -26,7 +26,39 @@ from gnomon.base import (
 )
 from gnomon.lock import exclusive, load_module
 
+_KINDS_OF_FILES = {  # by what they begin with
+    b"PK\x03\x04": "a zip archive, as torch.save and numpy.savez write",
+    b"\x93NUMPY": "an array of numpy.save",
+    b"\x89HDF": "HDF5, as Keras and h5py write",
+    b"\x80": "a pickle",
+    b"\x1f\x8b": "packed by gzip",
+    b"version https:": "a pointer of Git LFS: 'git lfs pull' fetches the file",
+    b"\x12\x01\0\0\0\0\0\0": "arrays, as nd.save writes",
+    b"\n#\xd7\xce": "records, as im2rec writes",
+    b"{": "JSON, as a network's",
+    b"<": "a page of the web",
+}
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes]
+
+
+def kind_of(head: bytes) -> str:
+    """What a file is that begins so, in brackets for a message; empty where that is unknown.
+
+    >>> kind_of(b"<!DOCTYPE html>"), kind_of(b"what else"), kind_of(b"")
+    (' (a page of the web)', '', ' (the file is empty)')
+    """
+    known = (kind for start, kind in _KINDS_OF_FILES.items() if head.startswith(start))
+    kind = next(known, "") if head else "the file is empty"
+    return kind and f" ({kind})"
+
+
+@contextlib.contextmanager
+def naming(path: Any) -> Iterator[None]:
+    """Has a FormatError within name the file that the content comes from."""
+    try:
+        yield
+    except FormatError as error:
+        raise FormatError(f"{os.fspath(path)}: {error}") from error
 
 
 class Reader:
@@ -118,6 +150,8 @@ def access(where: str, path: Any, doing: str = "read") -> Iterator[None]:
     """
     name = path_of(where, path)
     try:
+        if not name:  # which `Path` takes for the folder
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         yield
     except FileError:
         raise

@@ -19,7 +19,7 @@ from gnomon import optimizer as opt
 from gnomon.base import GnomonError, KeywordHints, ParamError, complaint
 from gnomon.context import cpu
 from gnomon.executor.later import Updates
-from gnomon.files import read_bytes, replacing
+from gnomon.files import naming, read_bytes, replacing
 from gnomon.gluon.parameter import Parameter, ParameterDict  # noqa: F401
 from gnomon.kvstore import KVStore, KVStoreBase  # noqa: F401
 from gnomon.ndarray.core.tape import Leaf, changes, passes
@@ -420,7 +420,8 @@ class Trainer(KeywordHints):
             states = read_bytes("Trainer.load_states", fname)
             for updater, replica in zip(self._updaters, self._layout, strict=True):
                 weights = dict(zip(replica.indices, replica.weights, strict=True))
-                updater.set_states(states, weights)
+                with naming(fname):
+                    updater.set_states(states, weights)
         self._optimizer = self._updaters[0].optimizer
         for updater in self._updaters:
             updater.optimizer = self._optimizer

@@ -18,7 +18,7 @@ import numpy as np
 from gnomon import ndarray as nd
 from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, UnknownNameError, complaint
 from gnomon.context import Context, cpu
-from gnomon.files import read_bytes, replacing
+from gnomon.files import naming, read_bytes, replacing
 from gnomon.kvstore.base import STORES, KVStoreBase
 from gnomon.kvstore.compression import Compression
 from gnomon.kvstore.transfer import add_up
@@ -241,7 +241,10 @@ class KVStore(KVStoreBase):
             stream.write(states)
 
     def load_optimizer_states(self, fname: str) -> None:
-        self._states("load").set_states(read_bytes("KVStore.load_optimizer_states", fname))
+        updater = self._states("load")
+        states = read_bytes("KVStore.load_optimizer_states", fname)
+        with naming(fname):
+            updater.set_states(states)
 
     def _states(self, verb: str) -> Any:
         if not hasattr(self._updater, "get_states"):

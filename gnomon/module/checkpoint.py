@@ -72,7 +72,8 @@ def read_params(fname: str) -> tuple[Params, Params]:
     for name, array in loaded.items():
         kind, colon, rest = name.partition(":")
         if not colon or kind not in params:
-            raise FormatError(f"{fname}: expected names that start with arg: or aux:, got {name!r}")
+            got = f"{name!r}, as a Gluon block's save_parameters writes"
+            raise FormatError(f"{fname}: expected names that start with arg: or aux:, got {got}")
         params[kind][rest] = array
     return params["arg"], params["aux"]
 

@@ -24,7 +24,7 @@ def found_labels(names: Sequence[str] | None, arguments: Sequence[str]) -> list[
     """Those of `names` that the symbol has; a warning tells of each other, as in MXNet."""
     for name in names or ():
         if name not in arguments:
-            warnings.warn(_unknown("label_names", name, arguments), stacklevel=3)
+            warnings.warn(_unknown("label_names", name, arguments), stacklevel=4)
     return [name for name in names or () if name in arguments]
 
 

@@ -10,7 +10,7 @@ from gnomon import initializer as initializers
 from gnomon import optimizer as opt
 from gnomon.base import GnomonError, ParamError, check_kind, complaint
 from gnomon.context import Context, cpu
-from gnomon.files import read_bytes, replacing
+from gnomon.files import naming, read_bytes, replacing
 from gnomon.initializer import InitDesc, Uniform  # noqa: F401  MXNet's has it
 from gnomon.io import DataDesc
 from gnomon.module import store as stores
@@ -133,7 +133,9 @@ class Module(BaseModule):
         if self._update_on_kvstore:
             self._kvstore.load_optimizer_states(fname)
         else:
-            self._updater.set_states(read_bytes("Module.load_optimizer_states", fname))
+            states = read_bytes("Module.load_optimizer_states", fname)
+            with naming(fname):
+                self._updater.set_states(states)
 
     # Names and shapes
 

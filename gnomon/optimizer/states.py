@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gnomon.base import FormatError, ParamError, complaint
+from gnomon.files import kind_of
 from gnomon.lr_scheduler import LRScheduler
 from gnomon.ndarray.api import serialize
 from gnomon.ndarray.core.array import Array
@@ -85,7 +86,8 @@ def loads(data: bytes) -> Any:
         return _Meant().of(_Unpickler(io.BytesIO(data)).load())
     except Exception as error:  # what is damaged may fail anywhere
         expected = "optimizer states of gnomon or MXNet"
-        got = f"{type(error).__name__}: {error}"
+        kind = "" if data.startswith(b"\x80") else kind_of(data[:16])  # states are a pickle, too
+        got = f"{data[:8]!r}{kind}" if kind else f"{type(error).__name__}: {error}"
         raise FormatError(complaint("set_states", "states", expected, got)) from error
 
 

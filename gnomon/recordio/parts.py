@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from gnomon.base import FormatError, GnomonError
+from gnomon.files import kind_of
 
 MAGIC = struct.pack("<I", 0xCED7230A)
 WORDS = np.dtype("<u4")
@@ -202,9 +203,11 @@ def _part(
     r: Blocks, take: Callable[[int, str], bytes], kinds: tuple[int, ...]
 ) -> tuple[int, bytes]:
     at = r.offset
-    magic, word = HEADER.unpack(r.take(8, "record header"))
+    head = r.take(8, "record header")
+    magic, word = HEADER.unpack(head)
     if magic != MAGIC:
-        raise r.fail("record header", f"magic word {MAGIC.hex()}", magic.hex(), at)
+        got = magic.hex() + ("" if at else kind_of(head))
+        raise r.fail("record header", f"magic word {MAGIC.hex()}", got, at)
     kind, length = word >> 29, word & (LIMIT - 1)
     if kind not in kinds:
         raise r.fail("record header", f"part of kind {kinds[0]} or {kinds[1]}", kind, at)

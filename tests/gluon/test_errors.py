@@ -291,3 +291,40 @@ def test_parameters_of_another_program_are_told_by_what_they_are(start, tmp_path
     error = raised(FormatError, lambda: nn.Dense(1).load_parameters(str(path)))
     assert "x.params: offset 0: file header: expected an MXNet array file" in str(error)
     assert FOREIGN[start] in str(error)
+
+
+def load_module_states(path):
+    """States of an optimizer into a module."""
+    module = mx.mod.Module(
+        mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=1), ["data"], []
+    )
+    module.bind([("data", (1, 2))])
+    module.init_params()
+    module.init_optimizer(kvstore=None)
+    module.load_optimizer_states(path)
+
+
+LOADERS = {
+    "states": lambda path: mx.gluon.Trainer(dense_net().collect_params(), "sgd").load_states(path),
+    "states of a module": load_module_states,
+    "symbol": mx.sym.load,
+    "block": lambda path: mx.gluon.SymbolBlock.imports(path, ["data"]),
+    "records": lambda path: mx.recordio.MXRecordIO(path, "r").read(),
+}
+
+
+@pytest.mark.parametrize("loader", LOADERS)
+def test_files_of_another_kind_are_told_by_what_they_are(loader, tmp_path):
+    path = tmp_path / "x"
+    mx.nd.save(str(path), [mx.nd.ones((2,))])
+    kinds = {**FOREIGN, path.read_bytes()[:16]: "arrays, as nd.save writes"}
+    for start in [start for start in kinds if start not in (b"\x80\x04", b"what else")]:
+        path.write_bytes(start + bytes(40))
+        error = raised(FormatError, lambda: LOADERS[loader](str(path)))
+        assert kinds[start] in str(error) and str(path) in str(error)
+
+
+def test_a_path_without_a_name_is_no_folder():
+    for load in (mx.nd.load, mx.sym.load):
+        error = raised(FileNotFoundError, lambda load=load: load(""))
+        assert "cannot read '': No such file" in str(error)

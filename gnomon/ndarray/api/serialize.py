@@ -30,7 +30,7 @@ import numpy.typing as npt
 from gnomon import dtype as dtypes
 from gnomon.base import DTypeError, ParamError, complaint
 from gnomon.dtype import DType
-from gnomon.files import Reader, Source, reading, replacing
+from gnomon.files import Reader, Source, kind_of, reading, replacing
 from gnomon.shape import prod
 
 LIST_MAGIC: Final = 0x112
@@ -38,15 +38,6 @@ V1, V2, V3 = 0xF993FAC8, 0xF993FAC9, 0xF993FACA
 MAX_RANK: Final = 32  # NumPy's own limit was 32 up to 1.26
 DEVICES: Final = {1: "cpu", 2: "gpu", 3: "cpu_pinned", 5: "cpu_shared"}
 CPU: Final = (1, 0)
-FOREIGN: Final = {  # what files of other programs begin with
-    b"PK\x03\x04": "a zip archive, as torch.save and numpy.savez write",
-    b"\x93NUMPY": "an array of numpy.save",
-    b"\x89HDF": "HDF5, as Keras and h5py write",
-    b"\x80": "a pickle",
-    b"\x1f\x8b": "packed by gzip",
-    b"{": "JSON, as a network's",
-    b"<": "a page of the web",
-}
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
@@ -92,9 +83,7 @@ def read(source: Source) -> tuple[list[Record], list[str]]:
         magic, reserved = struct.unpack("<QQ", head)
         if magic != LIST_MAGIC:
             expected = f"an MXNet array file, with magic number {LIST_MAGIC:#x}"
-            kind = next((kind for start, kind in FOREIGN.items() if head.startswith(start)), "")
-            got = f"{head[:8]!r}{kind and f' ({kind})'}"
-            raise r.fail("file header", expected, got, at=0)
+            raise r.fail("file header", expected, f"{head[:8]!r}{kind_of(head)}", at=0)
         if reserved != 0:
             raise r.fail("reserved word of the file header", 0, reserved, at=8)
         arrays = [_array(r, f"array {i}") for i in range(_count(r, "number of arrays", 4))]
