@@ -7,6 +7,10 @@ in NumPy until 1.24 (`np.bool`, `np.int`).
 from __future__ import annotations
 
 import functools
+import math
+import os
+import sys
+import warnings
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
@@ -55,16 +59,63 @@ def find_common_type(array_types: Sequence[Any], scalar_types: Sequence[Any]) ->
     return scalars if order.index(scalars.kind) > order.index(arrays.kind) else arrays
 
 
+def fromstring(
+    string: Any, dtype: Any = float, count: int = -1, *, sep: str = "", **more: Any
+) -> Any:
+    """Numbers in text with separators, or the bytes of an array, of which it makes a copy."""
+    if sep:
+        return np.fromstring(string, dtype, count, sep=sep, **more)
+    data = string.encode() if isinstance(string, str) else string
+    return np.frombuffer(data, dtype, count, **more).copy()
+
+
+def obj2sctype(rep: Any, default: Any = None) -> Any:
+    """The scalar type of a dtype, of an array, or of what names one."""
+    try:
+        return np.dtype(getattr(rep, "dtype", rep)).type
+    except TypeError:
+        return default
+
+
+def sctype2char(sctype: Any) -> str:
+    """The character of a scalar type."""
+    return np.dtype(sctype).char
+
+
+def issctype(rep: Any) -> bool:
+    """Whether it is a scalar type, or a dtype."""
+    return isinstance(rep, np.dtype) or (isinstance(rep, type) and issubclass(rep, np.generic))
+
+
+class _Cast(dict[Any, Any]):
+    """By dtype, the function that makes arrays of it."""
+
+    def __missing__(self, key: Any) -> Callable[[Any], Any]:
+        return lambda x: np.asarray(x, key)
+
+
+class _Sizes(dict[Any, int]):
+    """By scalar type, the bytes that a number of it takes."""
+
+    def __missing__(self, key: Any) -> int:
+        return np.dtype(key).itemsize
+
+
 def issubsctype(arg1: Any, arg2: Any) -> bool:
     """Whether a dtype is a kind of another."""
     return np.issubdtype(arg1, arg2)
 
 
 def _ragged(function: Callable[..., Any], place: int) -> Callable[..., Any]:
-    """`function`, whose argument at `place` may be lists of unlike lengths: an array of objects."""
+    """`function`, whose argument at `place` may be lists of unlike lengths: an array of objects.
+
+    `copy=False` of its means as in NumPy 1 that it copies where it must.
+    """
 
     @functools.wraps(function)
     def made(*args: Any, **kwargs: Any) -> Any:
+        if kwargs.get("copy") is False:
+            kwargs["copy"] = None
         try:
             return function(*args, **kwargs)
         except ValueError as error:
@@ -80,8 +131,21 @@ RAGGED = {
     f.__name__: _ragged(f, place)
     for f, place in ((np.array, 0), (np.asarray, 0), (np.asanyarray, 0), (np.save, 1))
 }
-MADE = {f.__name__: f for f in (asfarray, asscalar, msort, find_common_type, issubsctype)}
-NUMBERS = {"NINF": -np.inf, "PZERO": 0.0, "NZERO": -0.0}
+MADE = {
+    f.__name__: f
+    for f in (asfarray, asscalar, find_common_type, fromstring, issctype, issubsctype,
+              msort, obj2sctype, sctype2char)
+}  # fmt: skip
+SCTYPES = {
+    "int": [np.int8, np.int16, np.int32, np.int64],
+    "uint": [np.uint8, np.uint16, np.uint32, np.uint64],
+    "float": [np.float16, np.float32, np.float64, np.longdouble],
+    "complex": [np.complex64, np.complex128, np.clongdouble],
+    "others": [bool, object, bytes, str, np.void],
+}
+VALUES = {"NINF": -np.inf, "PZERO": 0.0, "NZERO": -0.0, "MAXDIMS": 32, "cast": _Cast(),
+          "nbytes": _Sizes(), "sctypes": SCTYPES, "typeDict": np.sctypeDict,
+          "math": math, "os": os, "sys": sys, "warnings": warnings}  # fmt: skip
 
 
 class _Numpy(ModuleType):
@@ -98,11 +162,18 @@ class _Numpy(ModuleType):
             self.__dict__[name] = found
         return found
 
+    def __reduce__(self) -> Any:
+        return _old, ()  # copies and pickles of programs that keep it
+
     def __dir__(self) -> list[str]:
         return sorted({*dir(np), *RENAMED, *MOVED, *vars(self)})
 
 
+def _old() -> Any:
+    return old
+
+
 old = _Numpy("numpy", np.__doc__)
-old.__dict__.update({**PYTHON, **MADE, **RAGGED, **NUMBERS})
+old.__dict__.update({**PYTHON, **MADE, **RAGGED, **VALUES})
 for _name in ("__file__", "__path__", "__spec__", "__version__"):
     setattr(old, _name, getattr(np, _name))

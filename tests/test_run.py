@@ -340,6 +340,26 @@ def test_lists_of_unlike_lengths_are_arrays_of_objects(write):
     assert done.stdout.splitlines() == wanted, done.stderr
 
 
+def test_rarer_names_of_numpy_1(write):
+    text = """
+        import copy, pickle
+        import numpy as np
+        assert copy.copy(np) is np and pickle.loads(pickle.dumps(np)) is np
+        assert np.array(np.ones(2), dtype="f", copy=False).dtype == np.float32
+        assert np.cast["int32"]([1.5, 2]).tolist() == [1, 2]
+        assert np.cast[np.float32](3).dtype == np.float32
+        assert np.float64 in np.sctypes["float"] and np.nbytes[np.float32] == 4
+        assert np.fromstring(b"\\x00\\x01", dtype=np.uint8).tolist() == [0, 1]
+        assert np.fromstring("1 2", sep=" ").tolist() == [1, 2]
+        assert np.obj2sctype(np.ones(1, "f")) is np.float32 and np.sctype2char("f4") == "f"
+        assert np.issctype(np.int8) and not np.issctype(3)
+        assert np.math.factorial(4) == 24 and np.typeDict["float32"] is np.float32
+        print("all there")
+    """
+    done = run(write("program.py", text), "-m", "gnomon", "run", "program.py")
+    assert done.stdout == "all there\n", done.stderr
+
+
 def test_errors_that_have_no_truth_value_are_shown_as_well(write):
     text = """
         class Odd(Exception):
