@@ -1,11 +1,13 @@
 """The command `gnomon`: a demonstration, programs written for MXNet, facts about the machine.
 
-Exit codes: 0 done, 1 failed (the reason goes to stderr), 2 wrong arguments, 130 interrupted.
+Exit codes: 0 done, 1 failed (the reason goes to stderr), 2 wrong arguments, 130 interrupted, 141
+where nobody reads the output any more.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -172,6 +174,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         given = sys.argv[1:] if arguments is None else list(arguments)
         options = parser(*given[:1]).parse_args(given)
         code: int = options.run(options)
+        if sys.stdout is not None and not sys.stdout.closed:
+            sys.stdout.flush()
+    except BrokenPipeError:  # who read the output, as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141  # what a shell gives a program that ends so
     except (GnomonError, OSError, argparse.ArgumentTypeError) as error:
         print(f"gnomon: {error}", file=sys.stderr)
         return 1

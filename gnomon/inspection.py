@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
+import subprocess
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +19,7 @@ from typing import Any
 from gnomon import ndarray as nd
 from gnomon import symbol as sym
 from gnomon.absent import PAGE
-from gnomon.base import FormatError, ParamError, complaint
+from gnomon.base import FormatError, GnomonError, ParamError, complaint
 from gnomon.context import cpu
 from gnomon.files import read_bytes, replacing
 from gnomon.graph.legacy import BEFORE_VERSIONS, version
@@ -230,13 +232,25 @@ def every(executor: Any) -> Sequence[Any]:
 
 
 def draw(net: Any, path: Path, shapes: dict[str, tuple[int, ...]]) -> str:
-    """Draw the network into a file; its suffix says how. Gives the file's name."""
+    """Draw the network into a file; its suffix says how. Gives the file's name.
+
+    Raises:
+        GnomonError: graphviz is not there, or does not draw such files.
+    """
     form = path.suffix.lstrip(".")
-    drawing = plot_network(net, title=path.stem, save_format=form or "gv", shape=shapes or None)
     if form in ("", "gv", "dot"):
+        drawing = plot_network(net, title=path.stem, save_format="gv", shape=shapes or None)
         with replacing("inspect", path) as stream:
             stream.write(drawing.source.encode())
         return str(path)
-    made = Path(drawing.render(filename=f"{path.stem}.gv", directory=str(path.parent)))
+    if shutil.which("dot") is None:
+        expected = "a file .gv, or the program dot of graphviz, which draws others"
+        raise GnomonError(complaint("inspect", "--draw", expected, str(path)))
+    try:
+        drawing = plot_network(net, title=path.stem, save_format=form, shape=shapes or None)
+        made = Path(drawing.render(filename=f"{path.stem}.gv", directory=str(path.parent)))
+    except (ValueError, subprocess.SubprocessError) as error:  # of graphviz' package
+        expected = "a file of a kind that graphviz draws"
+        raise GnomonError(complaint("inspect", "--draw", expected, f"{path}: {error}")) from error
     made.replace(path)
     return str(path)

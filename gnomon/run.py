@@ -22,6 +22,7 @@ from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar
+from zipimport import ZipImportError, zipimporter
 
 from gnomon import compat, old_python
 from gnomon.base import GnomonError, Later
@@ -44,6 +45,14 @@ _own_builtins = {**vars(builtins), "__import__": _import}
 
 class _OwnLoader(SourceFileLoader):
     """Runs a file of the program with the `__import__` above."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__dict__["__builtins__"] = _own_builtins
+        super().exec_module(module)
+
+
+class _ZippedLoader(zipimporter):
+    """The same for a file in a zip archive."""
 
     def exec_module(self, module: ModuleType) -> None:
         module.__dict__["__builtins__"] = _own_builtins
@@ -87,9 +96,14 @@ class _OwnFinder:
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         spec = PathFinder.find_spec(fullname, path, target)
-        if spec is None or type(spec.loader) is not SourceFileLoader or not spec.origin:
+        if spec is None or not spec.origin:
             return None
         file = Path(spec.origin).resolve()
+        if type(spec.loader) is zipimporter and file.is_relative_to(self._folder):
+            spec.loader = _ZippedLoader(str(Path(spec.loader.archive, spec.loader.prefix)))
+            return spec
+        if type(spec.loader) is not SourceFileLoader:
+            return None
         if _INSTALLED.isdisjoint(file.parts):
             if not file.is_relative_to(self._folder) or any(map(file.is_relative_to, _LIBRARIES)):
                 return None
@@ -106,9 +120,15 @@ _SHELLS = {"IPython", "ipykernel", "ipykernel_launcher"}
 def script(path: str, arguments: Sequence[str]) -> int:
     """Run the file `path` as `__main__` with these arguments; gives the exit code.
 
+    As of Python's own command, `path` may be a folder or a zip archive with a `__main__.py`, or
+    `-`, the standard input.
+
     Raises:
         GnomonError: there is no such file.
     """
+    if path == "-":
+        _prepare(".", "")
+        return _execute(sys.stdin.buffer.read(), "<stdin>", [path, *arguments], None)
     file = Path(path)
     if file.is_dir():
         file = file / "__main__.py"
@@ -117,9 +137,25 @@ def script(path: str, arguments: Sequence[str]) -> int:
             text = stream.read()
     except OSError as error:
         raise GnomonError(f"run: cannot read {path!r}: {error.strerror}") from error
+    if b"\0" in text:  # which Python's source has not
+        return _archive(path, arguments)
     folder = str(file.absolute().parent)
     _prepare(folder, folder)
     return _execute(text, str(file), [path, *arguments], None)
+
+
+def _archive(path: str, arguments: Sequence[str]) -> int:
+    """Run the `__main__.py` of a zip archive."""
+    place = str(Path(path).absolute())
+    _prepare(place, place)
+    try:
+        loader = _ZippedLoader(place)
+        text = loader.get_data("__main__.py")
+    except (ZipImportError, OSError) as error:
+        expected = "Python's source, or a zip archive with a __main__.py"
+        raise GnomonError(f"run: {path!r}: expected {expected}") from error
+    file = f"{place}/__main__.py"
+    return _execute(text, file, [path, *arguments], ModuleSpec("__main__", loader, origin=file))
 
 
 def module(name: str, arguments: Sequence[str]) -> int:
@@ -212,6 +248,7 @@ def _new_main(name: str, file: str, spec: ModuleSpec | None) -> ModuleType:
         __file__=file,
         __builtins__=_own_builtins,
         __spec__=spec,
+        __loader__=spec.loader if spec else None,
         __package__=spec.parent if spec else None,
     )
     return main

@@ -1,7 +1,10 @@
 """`gnomon inspect`: layers, operators that are missing, parameters, memory, a drawing."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -80,3 +83,26 @@ def test_what_cannot_be_told(capsys, arguments, words):
     code, _, err = inspect(capsys, *arguments)
     assert code == 1
     assert words in err
+
+
+def test_drawings_that_cannot_be_made(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for file in ("x.svg", "x.foo"):
+        code, _, err = inspect(capsys, MODEL, "--draw", tmp_path / file)
+        assert code == 1
+        assert "'--draw': expected a file .gv, or the program dot" in err and file in err
+    (tmp_path / "dot").write_text("#!/bin/sh\necho no such format >&2\nexit 1\n")
+    (tmp_path / "dot").chmod(0o755)
+    code, _, err = inspect(capsys, MODEL, "--draw", tmp_path / "x.foo")
+    assert code == 1
+    assert err.startswith("gnomon: ") and "format" in err
+
+
+@pytest.mark.parametrize("command", [["inspect", MODEL], ["doctor"]])
+def test_output_that_nobody_reads(command):
+    reading, writing = os.pipe()
+    os.close(reading)
+    line = [sys.executable, "-m", "gnomon", *command]
+    done = subprocess.run(line, stdout=writing, stderr=subprocess.PIPE, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -11,12 +12,14 @@ import pytest
 ROOT = str(Path(__file__).parent.parent)
 
 
-def run(folder, *arguments, **environment):
+def run(folder, *arguments, stdin=None, **environment):
     """The finished process of a command line of Python's in `folder`."""
     path = os.pathsep.join([ROOT, *filter(None, [os.environ.get("PYTHONPATH")])])
     env = {**os.environ, "PYTHONPATH": path, **environment}
     command = [sys.executable, *arguments]
-    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, cwd=folder, env=env, stdin=stdin, capture_output=True, text=True, check=False
+    )
 
 
 @pytest.fixture
@@ -105,6 +108,33 @@ def test_modules_and_packages(write):
     assert done.stdout == "<class 'int'> ['a']\n", done.stderr
     done = run(folder, "-m", "gnomon", "run", "pkg/../pkg/part.py")
     assert done.returncode == 1
+
+
+def test_archives_folders_and_standard_input(write):
+    main = """
+        import sys
+        import mxnet as mx
+        import numpy as np
+        from helper import kind
+        print(np.float is kind, sys.argv, mx.__version__)
+        raise SystemExit(3)
+    """
+    folder = write("app/__main__.py", main)
+    write("app/helper.py", "import numpy as np\nkind = np.float\n")
+    with zipfile.ZipFile(folder / "app.zip", "w") as archive:
+        for name in ("__main__.py", "helper.py"):
+            archive.write(folder / "app" / name, name)
+    for place, program in ((folder, "app.zip"), (folder, "app"), (folder / "app", ".")):
+        done = run(place, "-m", "gnomon", "run", program, "x")
+        assert done.returncode == 3, done.stderr
+        assert done.stdout == f"True {[program, 'x']} 1.9.1\n"
+    with (folder / "app" / "__main__.py").open() as text:
+        done = run(folder / "app", "-m", "gnomon", "run", "-", stdin=text)
+    assert (done.returncode, done.stdout) == (3, "True ['-'] 1.9.1\n")
+    (folder / "data").write_bytes(b"PK\0\0")
+    done = run(folder, "-m", "gnomon", "run", "data")
+    assert done.returncode == 1
+    assert "expected Python's source, or a zip archive with a __main__.py" in done.stderr
 
 
 def test_an_error_shows_the_programs_own_lines(write):
