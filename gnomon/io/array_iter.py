@@ -9,6 +9,7 @@ once per epoch with NumPy's global generator, so that every batch is a view of n
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -50,8 +51,8 @@ class NDArrayIter(DataIter):
         label_name: str = "softmax_label",
         layout: str = "NCHW",
     ) -> None:
-        super().__init__(batch_size)
         _check_options(batch_size, last_batch_handle)
+        super().__init__(batch_size)
         self.data = named_arrays("data", data, data_name, allow_empty=False)
         self.label = named_arrays("label", label, label_name, allow_empty=True)
         self.num_data = _common_rows(self.data + self.label)
@@ -173,8 +174,9 @@ def _as_ndarray(argument: str, name: str, array: Any) -> Any:
         return nd.array(array)
     except (TypeError, ValueError) as error:
         where = f"{argument}[{name!r}]"
-        expected = "NDArray or numpy.ndarray"
-        raise DTypeError(complaint("NDArrayIter", where, expected, type(array).__name__)) from error
+        kind = f" of dtype {array.dtype}" if hasattr(array, "dtype") else ""
+        got = type(array).__name__ + kind
+        raise DTypeError(complaint("NDArrayIter", where, "an array of numbers", got)) from error
 
 
 def _rows_in_order(array: Any, order: np.ndarray) -> Any:
@@ -186,6 +188,8 @@ def _rows_in_order(array: Any, order: np.ndarray) -> Any:
 def _common_rows(arrays: Named) -> int:
     first, base = arrays[0]
     for name, array in arrays:
+        if not array.shape:
+            raise ShapeError(complaint("NDArrayIter", name, "an array of rows", "a single number"))
         if array.shape[0] != base.shape[0]:
             expected = f"{base.shape[0]} rows as in {first!r}"
             raise ShapeError(complaint("NDArrayIter", name, expected, array.shape))
@@ -195,8 +199,8 @@ def _common_rows(arrays: Named) -> int:
 
 
 def _check_options(batch_size: int, last_batch_handle: str) -> None:
-    if batch_size < 1:
-        raise ParamError(complaint("NDArrayIter", "batch_size", "a positive int", batch_size))
+    if not isinstance(batch_size, Integral) or batch_size < 1:
+        raise ParamError(complaint("NDArrayIter", "batch_size", "a positive int", repr(batch_size)))
     if last_batch_handle not in LAST_BATCH:
         expected = f"one of {LAST_BATCH}"
         raise ParamError(complaint("NDArrayIter", "last_batch_handle", expected, last_batch_handle))

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import gnomon as mx
-from gnomon.base import GnomonError, ParamError, ShapeError
+from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError
 from gnomon.gluon import data
 from gnomon.gluon.data import shared
 
@@ -105,7 +105,7 @@ def test_last_batches_and_samplers():
     def sizes(**how):
         return [len(b) for b in data.DataLoader(numbers, **how)]
 
-    assert sizes(batch_size=3) == [3, 3, 1]
+    assert sizes(batch_size=3) == sizes(batch_size=3.0) == [3, 3, 1]
     assert sizes(batch_size=3, last_batch="discard") == [3, 3]
     rolling = data.DataLoader(numbers, batch_size=3, last_batch="rollover")
     assert [[b.asnumpy().tolist() for b in rolling] for _ in range(2)] == [
@@ -188,6 +188,24 @@ def test_an_exception_that_cannot_be_sent():
 def test_samples_of_several_shapes_are_told(make, workers):
     loader = data.DataLoader([make((2,)), make((3,))], batch_size=2, num_workers=workers)
     with pytest.raises(ShapeError, match=r"DataLoader.*one shape.*\(2,\), \(3,\)"):
+        list(loader)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize(
+    ("samples", "words"),
+    [
+        ([1, "a"], "str: 'a'"),
+        ([None, None], "NoneType: None"),
+        ([{"x": 1}], "dict"),
+        ([np.array([1, None])], "ndarray: .*dtype=object"),
+    ],
+)
+def test_samples_that_are_no_numbers_are_told(samples, words, workers):
+    loader = data.DataLoader(samples, batch_size=2, num_workers=workers)
+    with pytest.raises(
+        DTypeError, match=f"DataLoader.*'dataset': expected samples of num.*{words}"
+    ):
         list(loader)
 
 
@@ -397,6 +415,8 @@ def test_pinned_batches():
         ({"batch_sampler": [[1]], "batch_size": 2}, "beside batch_sampler"),
         ({"batch_size": 2, "last_batch": "drop"}, "last_batch"),
         ({"batch_size": 0}, "batch_size"),
+        ({"batch_size": "3"}, "batch_size.*a whole number, got '3'"),
+        ({"batch_size": 2.5}, "batch_size.*a whole number, got 2.5"),
         ({"batch_size": 1, "timeout": 0}, "timeout"),
     ],
 )

@@ -122,6 +122,22 @@ def test_what_blocks_lack(hybrid):
     assert "'net" in str(error)
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda x, y: x + y,
+        lambda x, y: x.__imul__(y),
+        lambda x, y: x < y.asnumpy(),
+        lambda x, y: mx.nd.dot(x, x),
+        lambda x, y: x.reshape((4, 4)),
+    ],
+)
+def test_wrong_shapes_show_few_frames_of_gnomon(wrong):
+    error = raised(ShapeError, lambda: wrong(mx.nd.ones((2, 3)), mx.nd.ones((4, 5))))
+    inside = [f for f in traceback.extract_tb(error.__traceback__) if f.filename != __file__]
+    assert len(inside) <= 3, inside
+
+
 def test_shared_parameters_of_different_shapes():
     first = nn.Dense(3, in_units=2, prefix="fc_")
     error = raised(ParamError, lambda: nn.Dense(3, in_units=4, params=first.params))

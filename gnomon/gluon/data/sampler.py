@@ -85,9 +85,13 @@ class BatchSampler(Sampler):
         if last_batch not in LAST_BATCH:
             got = repr(last_batch)
             raise ParamError(complaint("BatchSampler", "last_batch", f"one of {LAST_BATCH}", got))
-        if not isinstance(batch_size, Integral) or batch_size < 1:
-            expected = "a whole number from 1"
-            raise ParamError(complaint("BatchSampler", "batch_size", expected, batch_size))
+        whole = isinstance(batch_size, Integral)
+        if not (whole or (isinstance(batch_size, float) and batch_size.is_integer())):
+            got = repr(batch_size)
+            raise ParamError(complaint("BatchSampler", "batch_size", "a whole number", got))
+        if batch_size < 1:
+            raise ParamError(complaint("BatchSampler", "batch_size", "1 or more", batch_size))
+        batch_size = int(batch_size)
         self._sampler, self._batch_size, self._last_batch = sampler, batch_size, last_batch
         self._prev: list[int] = []
 

@@ -6,8 +6,9 @@ import functools
 from typing import Any
 
 from gnomon import dtype as dtypes
-from gnomon.base import ShapeError, check_kind, complaint
+from gnomon.base import GnomonError, ShapeError, check_kind, complaint
 from gnomon.context import Context
+from gnomon.frames import shorten
 from gnomon.ndarray.api import functions
 from gnomon.ndarray.core import storage_types
 from gnomon.ndarray.core.array import Array, empty
@@ -79,6 +80,9 @@ class Methods(Array):
         """The array under the shape that an operator, which moves no element, gives it."""
         try:
             op, layout = _moved(self._layout, name, **given)
+        except GnomonError as error:
+            shorten(error)
+            raise
         except TypeError:  # a list has no hash
             op, layout = _moved.__wrapped__(self._layout, name, **given)
         if layout is None or (mode.recording and self._tape is not None):
