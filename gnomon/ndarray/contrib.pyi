@@ -47,7 +47,7 @@ def ROIAlign(data: NDArray, rois: NDArray | None = ..., pooled_size: int | Seque
     r"""Means of samples of each of `pooled_size` parts of regions of `data` (N, C, h, w)."""
 def RROIAlign(data: NDArray, rois: NDArray | None = ..., pooled_size: int | Sequence[int] = ..., spatial_scale: float = ..., sampling_ratio: int = -1, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
     r"""Means of samples of each of `pooled_size` parts of rotated regions of `data` (N, C, h, w)."""
-def SparseEmbedding(data: NDArray, weight: NDArray | None = ..., input_dim: int = ..., output_dim: int = ..., dtype: Literal['bfloat16', 'float16', 'float32', 'float64', 'int32', 'int64', 'int8', 'uint8'] = ..., sparse_grad: bool = False, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
+def SparseEmbedding(data: NDArray, weight: NDArray | None = ..., input_dim: int = ..., output_dim: int = ..., dtype: Literal['bfloat16', 'float16', 'float32', 'float64', 'int32', 'int64', 'int8', 'uint8'] = ..., sparse_grad: bool = True, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
     r"""The row of `weight`, which may be row-sparse, for each number in `data`."""
 def SyncBatchNorm(data: NDArray, gamma: NDArray | None = ..., beta: NDArray | None = ..., moving_mean: NDArray | None = ..., moving_var: NDArray | None = ..., eps: float = 0.0010000000474974513, momentum: float = 0.9, fix_gamma: bool = True, use_global_stats: bool = False, output_mean_var: bool = False, ndev: int = 1, key: str = ..., out: Any = ..., name: str | None = ..., ctx: Any = ...) -> Any:
     r"""`BatchNorm` along the second axis, over the parts of a batch that lie on `ndev` devices."""

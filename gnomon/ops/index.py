@@ -47,6 +47,8 @@ class Embedding(Op):
 class SparseEmbedding(Embedding):
     """The row of `weight`, which may be row-sparse, for each number in `data`."""
 
+    sparse_grad: bool = param(True, doc="Give the gradient of `weight` in row-sparse storage.")
+
 
 @op("take", inputs=("a", "indices"))
 class Take(Op):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -70,10 +72,11 @@ def test_what_no_gradient_reaches_is_zero():
     assert e.grad_dict["y"].asnumpy().tolist() == [0, 0]
 
 
-def test_a_look_up_keeps_the_rows_that_were_read():
-    symbol = sym.Embedding(
-        sym.var("d"), sym.var("w"), input_dim=1000, output_dim=3, sparse_grad=True
-    )
+@pytest.mark.parametrize(
+    "look_up", [partial(sym.Embedding, sparse_grad=True), sym.contrib.SparseEmbedding]
+)
+def test_a_look_up_keeps_the_rows_that_were_read(look_up):
+    symbol = look_up(sym.var("d"), sym.var("w"), input_dim=1000, output_dim=3)
     e = symbol.simple_bind(mx.cpu(), d=(4,))
     e.forward(True, d=nd.array([7, 3, 7, 999]), w=nd.ones((1000, 3)))
     e.backward(nd.ones((4, 3)))
