@@ -25,11 +25,11 @@ def fresh(tmp_path):
     """A profiler of one's own for each test, writing into the test's folder."""
     before = dict(control.PROFILER.config)
     profiler.set_config(profile_all=True, aggregate_stats=True, filename=str(tmp_path / "p.json"))
-    control.PROFILER.record.clear()
+    control.PROFILER.record = Record()
     yield
     profiler.set_state("stop")
     profiler.resume()
-    control.PROFILER.record.clear()
+    control.PROFILER.record = Record()
     control.PROFILER.config.update(before)
 
 
@@ -189,7 +189,7 @@ def test_kinds_are_recorded_as_asked():
         assert ("forward" in names) == (kind == "symbolic")
         assert ("_ones" in names) == (kind == "imperative")
         assert not any(isinstance(e, Count) for e in control.PROFILER.record.events)
-        control.PROFILER.record.clear()
+        control.PROFILER.record = Record()
 
 
 def test_pausing():
@@ -262,7 +262,8 @@ def test_the_table_is_sorted_and_forgotten():
     text = profiler.dumps(sort_by="count", ascending=True)
     assert text.index("\na ") < text.index("\nb ")
     profiler.dumps(reset=True)
-    assert not record.events
+    assert json.loads(profiler.dumps(format="json"))["Time"] == {}
+    assert len(record.events) == 4  # for the trace
     with pytest.raises(ParamError, match="sort_by"):
         profiler.dumps(sort_by="name")
     with pytest.raises(ParamError, match="format"):

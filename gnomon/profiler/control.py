@@ -3,7 +3,7 @@
 States: *stopped* (nothing is recorded), *running*, *paused* (running, but nothing is recorded until
 `resume`). While one runs, the engine tells of every function, programs of the time of each of their
 steps, and memory in use is looked at after each function. `config` holds what `set_config` said;
-what happened is kept until `dump` or `dumps(reset=True)`.
+what happened is kept for `dump`; sums begin anew after `dumps(reset=True)`.
 """
 
 from __future__ import annotations
@@ -244,7 +244,9 @@ def dump(finished: bool = True, profile_process: str = "worker") -> None:
 def dumps(
     reset: bool = False, format: str = "table", sort_by: str = "total", ascending: bool = False
 ) -> str:
-    """What was recorded, summed up by name: a table, or JSON; `reset` forgets it after.
+    """What was recorded, summed up by name: a table, or JSON.
+
+    With `reset` later sums begin here; the trace that `dump` writes keeps what was before.
 
     Empty, as MXNet's, where `set_config` did not say `aggregate_stats`.
 
@@ -256,9 +258,10 @@ def dumps(
     if format not in ("table", "json"):
         raise ParamError(complaint("profiler.dumps", "format", "'table' or 'json'", repr(format)))
     engine.get().wait_for_all()
-    found = table.sums(list(PROFILER.record.events), sort_by, ascending)
+    record = PROFILER.record
+    found = table.sums(record.events[record.summed :], sort_by, ascending)
     if reset:
-        PROFILER.record.clear()
+        record.sum_anew()
     return table.as_text(found) if format == "table" else table.as_json(found)
 
 

@@ -64,6 +64,7 @@ class Record:
 
     events: list[Happening] = field(default_factory=list)
     threads: dict[int, str] = field(default_factory=dict)
+    summed: int = 0  # how many of the events no sum counts any more
 
     def here(self) -> int:
         """The number of the thread that is told of; its name is kept."""
@@ -75,6 +76,6 @@ class Record:
             self.threads[ident] = threading.current_thread().name
         return ident
 
-    def clear(self) -> None:
-        """Forget what happened."""
-        self.events.clear()
+    def sum_anew(self) -> None:
+        """Have sums begin here; the trace keeps all."""
+        self.summed = len(self.events)

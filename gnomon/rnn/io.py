@@ -63,13 +63,13 @@ class BucketSentenceIter(DataIter):
         sentences: lists of numbers.
         batch_size: sentences a batch; what does not fill a batch is left out.
         buckets: lengths; by default all that at least `batch_size` sentences have. A sentence
-            longer than all is left out, and a warning is logged.
+            longer than all is left out, and a warning is logged. Buckets without sentences are left out.
         invalid_label: fills the ends.
         data_name, label_name: names of the two inputs.
         dtype: of both.
         layout: "NT" or "TN".
 
-    >>> it = BucketSentenceIter([[1, 2], [3, 4], [5]], 2, buckets=[2, 4], invalid_label=0)
+    >>> it = BucketSentenceIter([[1, 2], [3, 4], [5] * 3], 2, buckets=[2, 4, 8])
     >>> it.provide_data, next(it).bucket_key
     ([DataDesc[data,(2, 4),float32,NT]], 2)
     """
@@ -96,12 +96,11 @@ class BucketSentenceIter(DataIter):
         if not buckets:
             expected, got = f"at least {batch_size} of one length, or buckets", len(sentences)
             raise ParamError(complaint("BucketSentenceIter", "sentences", expected, got))
-        self.buckets = sorted(buckets)
         self.invalid_label, self.dtype, self.layout = invalid_label, dtype, layout
         self.data_name, self.label_name = data_name, label_name
         self.major_axis = layout.find("N")
-        self.default_bucket_key = max(self.buckets)
-        self.data = self._bucketed(sentences)
+        self.buckets, self.data = self._bucketed(sentences, sorted(buckets))
+        self.default_bucket_key = self.buckets[-1]
         self.provide_data = [self._desc(data_name, self.default_bucket_key)]
         self.provide_label = [self._desc(label_name, self.default_bucket_key)]
         self.idx = [
@@ -111,24 +110,33 @@ class BucketSentenceIter(DataIter):
         ]
         self.reset()
 
-    def _bucketed(self, sentences: Sequence[Sequence[int]]) -> list[np.ndarray]:
-        """The sentences of each bucket, filled up to its length."""
-        found: list[list[np.ndarray]] = [[] for _ in self.buckets]
+    def _bucketed(
+        self, sentences: Sequence[Sequence[int]], buckets: Sequence[int]
+    ) -> tuple[list[int], list[np.ndarray]]:
+        """The lengths of buckets that have sentences, and these, filled up to that length.
+
+        Raises:
+            ParamError: there is no such bucket.
+        """
+        found: list[list[np.ndarray]] = [[] for _ in buckets]
         left_out = 0
         for sentence in sentences:
-            k = bisect.bisect_left(self.buckets, len(sentence))
-            if k == len(self.buckets):
+            k = bisect.bisect_left(buckets, len(sentence))
+            if k == len(buckets):
                 left_out += 1
                 continue
-            row = np.full(self.buckets[k], self.invalid_label, self.dtype)
+            row = np.full(buckets[k], self.invalid_label, self.dtype)
             row[: len(sentence)] = sentence
             found[k].append(row)
         if left_out:
             logging.warning(
                 "BucketSentenceIter: %d sentences are longer than every bucket", left_out
             )
-        pairs = zip(found, self.buckets, strict=True)
-        return [np.array(rows, self.dtype).reshape(-1, size) for rows, size in pairs]
+        used = [(size, rows) for size, rows in zip(buckets, found, strict=True) if rows]
+        if not used:
+            expected = f"a sentence of at most {buckets[-1]} words, the largest bucket"
+            raise ParamError(complaint("BucketSentenceIter", "sentences", expected, len(sentences)))
+        return [size for size, _ in used], [np.array(rows, self.dtype) for _, rows in used]
 
     def _desc(self, name: str, length: int) -> DataDesc:
         shape = (self.batch_size, length)

@@ -92,6 +92,14 @@ def test_an_unknown_word():
         mx.rnn.encode_sentences([["b"]], vocab)
 
 
+def test_buckets_without_sentences_are_left_out():
+    source = mx.rnn.BucketSentenceIter([[1] * 4] * 2 + [[2] * 2] * 3, 2, [1, 3, 5, 9])
+    assert (source.buckets, source.default_bucket_key) == ([3, 5], 5)
+    assert [rows.shape for rows in source.data] == [(3, 3), (2, 5)]
+    with pytest.raises(ParamError, match="at most 2 words, the largest bucket"):
+        mx.rnn.BucketSentenceIter([[1, 2, 3]], 1, [1, 2])
+
+
 def test_sentences_too_long_are_told(caplog):
     source = mx.rnn.BucketSentenceIter([[1], [1, 2, 3], [2]], 2, [1])
     assert "1 sentences are longer" in caplog.text
