@@ -63,7 +63,7 @@ class BucketSentenceIter(DataIter):
         sentences: lists of numbers.
         batch_size: sentences a batch; what does not fill a batch is left out.
         buckets: lengths; by default all that at least `batch_size` sentences have. A sentence
-            longer than all is left out, and a warning is logged. Buckets without sentences are left out.
+            longer than all is left out, and a warning is logged; buckets without sentences go.
         invalid_label: fills the ends.
         data_name, label_name: names of the two inputs.
         dtype: of both.
