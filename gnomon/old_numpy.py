@@ -79,7 +79,7 @@ def obj2sctype(rep: Any, default: Any = None) -> Any:
 
 def sctype2char(sctype: Any) -> str:
     """The character of a scalar type."""
-    return np.dtype(sctype).char
+    return str(np.dtype(sctype).char)
 
 
 def issctype(rep: Any) -> bool:
@@ -98,7 +98,7 @@ class _Sizes(dict[Any, int]):
     """By scalar type, the bytes that a number of it takes."""
 
     def __missing__(self, key: Any) -> int:
-        return np.dtype(key).itemsize
+        return int(np.dtype(key).itemsize)
 
 
 def issubsctype(arg1: Any, arg2: Any) -> bool:

@@ -54,6 +54,11 @@ class _OwnLoader(SourceFileLoader):
 class _ZippedLoader(zipimporter):
     """The same for a file in a zip archive."""
 
+    @classmethod
+    def of(cls, loader: zipimporter) -> Any:
+        """One for the same place in the same archive."""
+        return cls(str(Path(loader.archive, loader.prefix)))
+
     def exec_module(self, module: ModuleType) -> None:
         module.__dict__["__builtins__"] = _own_builtins
         super().exec_module(module)
@@ -99,8 +104,9 @@ class _OwnFinder:
         if spec is None or not spec.origin:
             return None
         file = Path(spec.origin).resolve()
-        if type(spec.loader) is zipimporter and file.is_relative_to(self._folder):
-            spec.loader = _ZippedLoader(str(Path(spec.loader.archive, spec.loader.prefix)))
+        loader: Any = spec.loader  # typeshed knows no archive's as one
+        if type(loader) is zipimporter and file.is_relative_to(self._folder):
+            spec.loader = _ZippedLoader.of(loader)
             return spec
         if type(spec.loader) is not SourceFileLoader:
             return None
@@ -149,7 +155,7 @@ def _archive(path: str, arguments: Sequence[str]) -> int:
     place = str(Path(path).absolute())
     _prepare(place, place)
     try:
-        loader = _ZippedLoader(place)
+        loader: Any = _ZippedLoader(place)
         text = loader.get_data("__main__.py")
     except (ZipImportError, OSError) as error:
         expected = "Python's source, or a zip archive with a __main__.py"

@@ -384,7 +384,8 @@ def test_refused(act, words):
 
 
 def test_a_label_that_the_symbol_lacks_is_told():
-    with pytest.warns(UserWarning, match="'label_names'.*'softmax_label'.*'softmax_labl'.*mean") as told:
+    words = "'label_names'.*'softmax_label'.*'softmax_labl'.*mean"
+    with pytest.warns(UserWarning, match=words) as told:
         module = Module(perceptron(mx.sym), label_names=["softmax_labl"])
     assert module.label_names == []
     assert told[0].filename == __file__
