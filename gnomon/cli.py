@@ -1,13 +1,13 @@
 """The command `gnomon`: a demonstration, programs written for MXNet, facts about the machine.
 
 Exit codes: 0 done, 1 failed (the reason goes to stderr), 2 wrong arguments, 130 interrupted, 141
-where nobody reads the output any more.
+output into a pipe that is closed.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
+import contextlib
 import sys
 import time
 from collections.abc import Sequence
@@ -177,7 +177,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if sys.stdout is not None and not sys.stdout.closed:
             sys.stdout.flush()
     except BrokenPipeError:  # who read the output, as `head`, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        with contextlib.suppress(OSError):
+            sys.stdout.close()  # else the end of the process would try once more
         return 141  # what a shell gives a program that ends so
     except (GnomonError, OSError, argparse.ArgumentTypeError) as error:
         print(f"gnomon: {error}", file=sys.stderr)
