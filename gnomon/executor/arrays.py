@@ -48,7 +48,12 @@ def is_shared(var: Var) -> bool:
 
 
 def in_program(array: Any) -> bool:
-    """Whether programs can work on the memory of an array: all elements, the processor's."""
+    """Whether programs can work on the memory of an array: it has all elements."""
+    return array.__class__ is Array.main or array.stype == "default"
+
+
+def is_here(array: Any) -> bool:
+    """Whether native programs can: all elements, in memory of the processor."""
     return array.__class__ is Array.main
 
 

@@ -20,6 +20,7 @@ from gnomon.graph import infer, verify
 from gnomon.graph.node import Entry, Graph, Node
 from gnomon.graph.place import place
 from gnomon.graph.storage import DENSE, STORAGE, gradients, storage
+from gnomon.ndarray.core.elsewhere import ways
 from gnomon.shape import prod
 
 Shape = tuple[int, ...]
@@ -113,6 +114,7 @@ def _bound(
     known: Known | None = None,
 ) -> Executor:
     arena = None if shared is None else shared.arena
+    _check_groups(ctx, groups)
     given = (*bound.args, *bound.grads, *bound.aux)
     stepwise = any(x is not None and not arrays.in_program(x) for x in given)
     kind = StepwiseExecutor if stepwise else Executor
@@ -124,6 +126,14 @@ def _check_context(where: str, ctx: Any, groups: Groups) -> None:
     for name, context in {"ctx": ctx, **named}.items():
         if not isinstance(context, Context):
             raise TypeError(complaint(where, name, "a context such as cpu()", repr(context)))
+
+
+def _check_groups(ctx: Context, groups: Groups) -> None:
+    """Refuse groups where one of the contexts has a memory of its own."""
+    apart = [c for c in (ctx, *groups.values()) if c.device_typeid in ways]
+    if groups and apart:
+        expected = f"none where there is one on {apart[0]}"
+        raise ParamError(complaint("bind", "group2ctx", expected, dict(groups)))
 
 
 def _check_places(ctx: Context, what: str, names: Sequence[str], given: Sequence[Any]) -> None:
@@ -294,9 +304,7 @@ class _Pool:
                 return found
             if found.size >= prod(spec.shape):
                 return arrays.head(found, spec.shape)
-        made = spec.zeros()
-        if arrays.in_program(made):
-            made = hidden(made)
+        made = hidden(spec.zeros())
         if table is not None:
             table[name] = made
         return made

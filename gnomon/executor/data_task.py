@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gnomon.context import Context
 from gnomon.engine import Var
+from gnomon.expr.node import Buffer
 from gnomon.graph.gradient import Gradient
-from gnomon.graph.node import Node, states_of
+from gnomon.graph.node import Entry, Node, states_of
 from gnomon.graph.task import Buffers
 from gnomon.ops.property import OpContext
 from gnomon.ops.requests import OpReqType
@@ -19,17 +21,20 @@ class DataTask:
     """One node's run, on the memory that the plan gave its entries.
 
     Every output is written but for the gradients that are `added` to the caller's arrays. `kept`
-    holds, by operator node, what forward hands to backward.
+    holds, by operator node, what forward hands to backward. Resources are those of `ctx`, else of
+    the current context.
     """
 
     def __init__(
         self,
         node: Node,
-        buffers: Buffers,
+        buffers: Buffers | Mapping[Entry, Buffer],
         train: bool,
         kept: dict[object, object],
         added: Sequence[bool],
+        ctx: Context | None = None,
     ) -> None:
+        self.ctx = ctx
         self.node, self.buffers, self.train = node, buffers, train
         self.kept, self.added = kept, added
         backward = isinstance(node.op, Gradient)
@@ -44,7 +49,7 @@ class DataTask:
             shapes = self.node.op.shapes[0][:count]
         else:
             shapes = tuple(self.buffers[e].shape for e in self.node.inputs[:count])
-        return [request(r) for r in op.resources(list(shapes), backward)]
+        return [request(r, self.ctx) for r in op.resources(list(shapes), backward)]
 
     @property
     def variables(self) -> list[Var]:

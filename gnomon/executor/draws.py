@@ -1,7 +1,8 @@
 """Random numbers in programs: each draw has a state of its own that every run begins anew.
 
-States: a program's draws are fixed when it is laid out; `reserve` takes positions of the device's
-generator, when a run is *called*; `put` writes them where the kernels read them, when it *runs*.
+States: a program's draws are fixed when it is laid out; `place` gives their states memory of the
+device, where that is none of the processor's; `reserve` takes positions of the device's generator,
+when a run is *called*; `put` writes them where the kernels read them, when it *runs*.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from gnomon import dtype as dtypes
 from gnomon.context import Context
 from gnomon.dtype import DType
 from gnomon.expr.ext import philox
-from gnomon.expr.node import Buffer, Expr
+from gnomon.expr.node import Buffer, Expr, set_address
 from gnomon.resource import generator
+from gnomon.runtime.devices import pool
+from gnomon.runtime.devices.device import find
 from gnomon.runtime.execution.stream import Pair
 from gnomon.shape import prod
 
@@ -27,6 +30,9 @@ class Draws:
 
     def __init__(self, ctx: Context) -> None:
         self.ctx = ctx
+        self._device = find(ctx)
+        self._there: list[Buffer] = []  # states in the memory of a device that is no processor
+        self._block: pool.Storage | None = None  # which has them
         self.owners: list[str] = []  # the name of the operator of each draw
         self._owner = ""
         self._counts: list[int] = []
@@ -53,7 +59,19 @@ class Draws:
         self.owners.append(self._owner)
         self._counts.append(count)
         self._states.append(held)
+        if not self._device.host:
+            self._there.append(Buffer((2,), dtypes.int64, device=self._device.name))
+            return self._there[-1]
         return Buffer((2,), dtypes.int64, None, held.__array_interface__["data"][0], held)
+
+    def place(self) -> None:
+        """Decide where the states lie that are read from a device's own memory, side by side."""
+        if not self._there:
+            return
+        rows = np.zeros((len(self._there), 2), np.int64)
+        self._states, self._block = list(rows), pool.allocate(rows.nbytes, self.ctx)
+        for k, state in enumerate(self._there):
+            set_address(state, self._block.address + k * rows[0].nbytes, self._block)
 
     def reserve(self) -> Positions:
         """Positions for one run, which no other run gets."""
@@ -64,6 +82,9 @@ class Draws:
         """Let the kernels that run from now on draw at `positions`."""
         for state, position in zip(self._states, positions, strict=True):
             state[:] = position
+        if self._block is not None:
+            first = self._states[0].__array_interface__["data"][0]
+            self._device.copy(self._block.address, first, self._block.nbytes)
 
     def pairs(self, positions: Positions) -> list[Pair]:
         """What `put` puts where."""

@@ -364,10 +364,14 @@ class Executor:
         The program runs a few times on what is bound, and leaves all arrays as they were.
 
         Raises:
-            GnomonError: the file cannot be written; what stood there is untouched.
+            GnomonError: the file cannot be written; what stood there is untouched. Or the program
+                is one of a GPU, whose tasks are not timed.
         """
         train = self._differentiates if is_train is None else is_train
         run = self._run(self._mode(train))
+        if not run.layout.device.host:
+            text = "tasks are timed on processors alone; memory_plan() tells of memory"
+            raise GnomonError(f"Executor.report: the program runs on {self._ctx}: {text}")
         name = "forward and backward" if run.mode.differentiate else "forward"
         self._bring()
         rows = profile.profile_tasks(run, name)

@@ -183,7 +183,12 @@ class _Copy:
 
 
 def hidden(home: Any, once: bool = False) -> Any:
-    """An array in whose place programs use `home`, until it is looked at; perhaps read `once`."""
+    """An array in whose place programs use `home`, until it is looked at; perhaps read `once`.
+
+    `home` itself, where it does not lie in memory of the processor.
+    """
+    if home.__class__ is not Array.main:
+        return home
     made = object.__new__(Array.main)
     put(made, "_layout", home._layout)
     put(made, "_tape", None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -17,6 +17,7 @@ from gnomon import config
 from gnomon.context import Context as Device
 from gnomon.dtype import DType, float32
 from gnomon.executor.draws import Draws
+from gnomon.expr.composite import Call
 from gnomon.expr.node import Buffer, Expr
 from gnomon.graph import memory
 from gnomon.graph.cost_model import Cost, cost
@@ -47,8 +48,9 @@ from gnomon.graph.typed_graph import Kept, Purpose, TypedGraph
 from gnomon.ops.create import full
 from gnomon.plan.cut import reach
 from gnomon.record import cached_property
+from gnomon.runtime.devices import device as devices
 from gnomon.runtime.execution import threads
-from gnomon.runtime.libraries import calls
+from gnomon.runtime.statements.prepare import backend_of
 from gnomon.shape import prod
 
 Shape = tuple[int, ...]
@@ -118,6 +120,18 @@ class Layout:
     contexts: Mapping[Node, Device] = field(default_factory=dict)
     regions: dict[Task, tuple[Sequence[Task], ...]] = field(default_factory=dict)
 
+    @cached_property
+    def device(self) -> devices.Device:
+        """What has the memory of all values: of several contexts, each is a processor."""
+        return devices.find(self.draws.ctx)
+
+    @cached_property
+    def supported(self) -> Callable[[Call], bool]:
+        """Which calls are tasks of their own: those of the device's libraries, and of those that
+        would unroll there, the processor's."""
+        here = backend_of(Buffer((), device=self.device.name)).libraries.supported
+        return here if self.device.host else lambda call: call.unrolls or here(call)
+
     def place_of(self, task: Task) -> Device:
         """The context that a task belongs to: that of the node that ends it."""
         return self.contexts.get(task.nodes[-1], self.draws.ctx)
@@ -136,10 +150,11 @@ class Layout:
 
 def lay_out(net: Network, mode: Mode, draws: Draws) -> Layout:
     """The layout of `net` for one mode."""
-    net = _rewritten(net, mode)
+    device = devices.find(draws.ctx).name
+    net = _rewritten(net, mode, device)
     back = _differentiated(net, mode)
     known = {**net.shapes, **back.shapes}, {**net.types, **back.types}
-    layout = Layout(mode, Buffers(*known), draws)
+    layout = Layout(mode, Buffers(*known, device), draws)
     for node, buffer in net.inputs.items():
         layout.buffers.put(Entry(node, 0), buffer)
     for head, buffer in net.heads.items():
@@ -175,11 +190,11 @@ def lay_out(net: Network, mode: Mode, draws: Draws) -> Layout:
     return layout
 
 
-def _rewritten(net: Network, mode: Mode) -> Network:
+def _rewritten(net: Network, mode: Mode, device: str) -> Network:
     """`net` as passes make it; its variables, outputs and their numbers stay what they are."""
     if not mode.fuse:
         return net
-    purpose = Purpose(mode.train, mode.differentiate)
+    purpose = Purpose(mode.train, mode.differentiate, device)
     typed = rewritten(TypedGraph(net.graph, net.shapes, net.types), purpose)
     return replace(net, graph=typed.graph, shapes=typed.shapes, types=typed.types)
 
@@ -332,7 +347,7 @@ def _finished(layout: Layout, tasks: list[Task], read_later: Collection[Entry]) 
         tasks = told("shared reductions", tasks, cut_reductions(tasks, layout.buffers), show_tasks)
         fused = fuse(tasks, layout.buffers, kept, layout.place_of)
         tasks = told("fusion", tasks, fused, show_tasks)
-    return told("calls", tasks, split(tasks, layout.buffers, calls.supported), show_tasks)
+    return told("calls", tasks, split(tasks, layout.buffers, layout.supported), show_tasks)
 
 
 def _plan(layout: Layout, arguments: frozenset[Entry]) -> None:
@@ -368,11 +383,13 @@ def _plan(layout: Layout, arguments: frozenset[Entry]) -> None:
 def _regions(layout: Layout, arguments: Iterable[Entry]) -> list[Region]:
     """Which tasks of each pass run side by side.
 
-    None where the caller's arrays overlap, or where memory counts more than time.
+    None where the caller's arrays overlap, where memory counts more than time, or where no threads
+    of the processor's compute.
     """
     several = len(layout.lanes) > 1 and not all(task.is_expression for task in layout.tasks)
     scarce = bool(config.get("backward_do_mirror"))
-    if not layout.mode.fuse or several or scarce or _entangled(layout, arguments):
+    rules_out = not layout.mode.fuse or not layout.device.host or several or scarce
+    if rules_out or _entangled(layout, arguments):
         return []
     count = threads.num_threads()
 

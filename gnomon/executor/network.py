@@ -15,6 +15,7 @@ from gnomon.graph import infer, verify
 from gnomon.graph.node import Entry, Graph, Node, variable
 from gnomon.graph.place import Places, with_copies
 from gnomon.graph.show import show, told
+from gnomon.runtime.devices.device import find
 
 SAVERS = {"write": "saveto", "add": "plusto"}
 
@@ -90,8 +91,9 @@ def network(
             arrays.check("bind", f"args_grad[{node.name}]", array, grad)
             arrays.check_context("bind", f"args_grad[{node.name}]", array.context, grad)
             grads[node] = leaf(grad), SAVERS[request]
+    device = find(contexts[0]).name  # of several, each is a processor
     heads = {
-        variable(f"{e.node.name}_head_gradient"): Buffer(shapes[e], types[e])
+        variable(f"{e.node.name}_head_gradient"): Buffer(shapes[e], types[e], device=device)
         for e in graph.outputs[:losses]
     }
     inputs = {n: leaf(a) for n, a in tables}

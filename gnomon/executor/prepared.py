@@ -11,11 +11,22 @@ meanwhile.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Protocol
 
 from gnomon.engine import Var
 from gnomon.executor import arrays
-from gnomon.runtime.execution.program import Program
 from gnomon.runtime.execution.stream import Pair
+
+
+class Making(Protocol):
+    """A program, of whichever device."""
+
+    @property
+    def work(self) -> int:
+        """What the processor does for it, by estimate."""
+
+    def run(self) -> None:
+        """Do it, or give it to the device."""
 
 
 class Part:
@@ -23,7 +34,7 @@ class Part:
 
     __slots__ = ("_seen", "program", "variables")
 
-    def __init__(self, program: Program, variables: Iterable[Var]) -> None:
+    def __init__(self, program: Making, variables: Iterable[Var]) -> None:
         self.program = program
         self.variables = tuple(variables)
         self._seen: list[int] | None = None
@@ -49,7 +60,7 @@ class Part:
 class Prepared:
     """All parts of a program's parameters; `work` estimates what making all of them takes."""
 
-    def __init__(self, parts: Iterable[tuple[Program, Iterable[Var]]]) -> None:
+    def __init__(self, parts: Iterable[tuple[Making, Iterable[Var]]]) -> None:
         self._parts = [Part(*part) for part in parts]
         self.variables = tuple(dict.fromkeys(v for part in self._parts for v in part.variables))
         self.work = sum(part.program.work for part in self._parts)

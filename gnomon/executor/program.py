@@ -57,6 +57,7 @@ class Segment:
     ctx: Context
     program: Program | None = None
     variables: tuple[Var, ...] = ()  # of resources that it needs for itself
+    turn: Any = None  # what the engine is given for a run, where `run` would not do
     after: tuple[int, ...] | None = None
 
 
@@ -71,6 +72,7 @@ def place(layout: Layout, arena: Arena) -> None:
     for entry in layout.kept:
         storage = pool.allocate(max(size_of(layout.buffers[entry]), 1), arena.ctx)
         set_address(layout.buffers[entry], storage.address, storage)
+    layout.draws.place()
     for entry, source in layout.aliases.items():
         buffer, shown = layout.buffers[entry], layout.buffers[source]
         set_address(buffer, shown.address, shown)
@@ -114,7 +116,7 @@ class Builder:
         parts = list[tuple[Program, tuple[Buffer, ...]]]()
         for task in self.layout.prepare:
             steps = [*self.steps(task), *(p for e in task.made for p in of.pop(e, ()))]
-            parts.append((Program(steps, name), _touched(self.layout, [task])[0]))
+            parts.append((Program(steps, name), touched(self.layout, [task])[0]))
         for source, programs in of.items():
             parts.append((Program(programs, name), (self.layout.buffers[source],)))
         return parts
@@ -145,7 +147,7 @@ class Builder:
             program = Program(self._in_order(tasks), name)
         for task in tasks:  # all in the workspace that was large enough at last
             self._share(task)
-        reads, writes = _touched(self.layout, tasks)
+        reads, writes = touched(self.layout, tasks)
         ctx = self.layout.place_of(tasks[0])
         return Segment(program.run, reads, writes, name, True, ctx, program)
 
@@ -273,9 +275,9 @@ class Builder:
         layout = self.layout
         added = [entry in layout.added for entry in task.made]
         work = DataTask(task.nodes[0], layout.buffers, layout.mode.train, self._states, added)
-        touched = _touched(layout, [task], work.states)
+        reads, writes = touched(layout, [task], work.states)
         own, ctx = tuple(work.variables), layout.place_of(task)
-        return Segment(work.run, *touched, task.name, False, ctx, variables=own)
+        return Segment(work.run, reads, writes, task.name, False, ctx, variables=own)
 
 
 def touches(layout: Layout, task: Task, leaf: Buffer) -> bool:
@@ -317,7 +319,7 @@ def _lies_there(layout: Layout, task: Task, number: int, goal: Delivery) -> bool
     )
 
 
-def _touched(
+def touched(
     layout: Layout, tasks: Sequence[Task], changed: Sequence[Buffer] = ()
 ) -> tuple[tuple[Buffer, ...], tuple[Buffer, ...]]:
     """The caller's buffers that `tasks` read, and those they write."""

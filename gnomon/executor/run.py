@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gnomon import config, engine
+from gnomon.base import Later
 from gnomon.collector import resting
 from gnomon.engine import Operator, Var
 from gnomon.executor import arrays
@@ -39,6 +40,11 @@ from gnomon.executor.train_step import (
 )
 from gnomon.expr.node import Buffer
 from gnomon.runtime.execution.stream import Turn
+
+if TYPE_CHECKING:
+    from gnomon.executor import gpu_program
+else:  # a process without GPUs loads nothing of them
+    gpu_program = Later("gnomon.executor.gpu_program")
 
 Vars = Mapping[int, Var]
 
@@ -66,7 +72,11 @@ class Run:
             "backward": slice(self.layout.forward, None),
             "forward and backward": slice(0, None),
         }
-        self._builder = Builder(self.layout, arena)
+        self._builder: Builder | gpu_program.Builder = (
+            Builder(self.layout, arena)
+            if self.layout.device.host
+            else gpu_program.Builder(self.layout, arena)
+        )
         self._prepared: Prepared | None = None
         self._apart = not config.get("programs")
         self._positions: Positions | None = None
@@ -216,10 +226,11 @@ class Run:
         reads = self._vars(segments[0].reads).values()
         before = 0 if self._prepared is None else self._prepared.work
         bound = frozenset(self.variables.values())
-        ctx, held = self.arena.ctx, self._held
+        ctx, held, builder = self.arena.ctx, self._held, self._builder
+        assert isinstance(builder, Builder)  # who makes native programs
         part = self.parts[name]
-        moving = partial(_moving, self._net, self._builder, held, part)
-        leaving = partial(_leaving, self.layout, self._builder, part)
+        moving = partial(_moving, self._net, builder, held, part)
+        leaving = partial(_leaving, self.layout, builder, part)
         return Pass(program, reads, writes, Place(ctx, bound, held, moving, leaving), before)
 
     def refresh(self) -> None:
@@ -269,10 +280,10 @@ class Run:
         writes.update((id(v), v) for v in (own, *segment.variables))
         reads = {id(v): v for v in before} | self._vars(segment.reads)
         reads = {k: v for k, v in reads.items() if k not in writes}
-        run, program = segment.run, segment.program
+        program = segment.program
         is_brief = segment.after is None or (program is not None and program.work <= BRIEF)
         return engine.get().new_operator(
-            (lambda run_ctx: run()) if program is None else Turn(program),
+            _function(segment),
             tuple(reads.values()),
             tuple(writes.values()),
             name=segment.name,
@@ -310,6 +321,13 @@ class Run:
         put = engine.Repeatable(lambda run_ctx: draws.put(positions))
         arena = self.arena
         engine.get().push_inline(put, arena.ctx, (), (arena.var,), name="random positions")
+
+
+def _function(segment: Segment) -> Any:
+    """What the engine is given for a run of a segment."""
+    if segment.turn is not None:
+        return segment.turn
+    return (lambda run_ctx: segment.run()) if segment.program is None else Turn(segment.program)
 
 
 def _give(gifts: Sequence[Gift]) -> None:

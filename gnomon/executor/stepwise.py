@@ -1,10 +1,9 @@
-"""Executors on arrays of other classes: operators one after the other, as NDArray statements.
+"""Executors on sparse arrays: operators one after the other, as NDArray statements.
 
-A program works on all elements in memory of the processor, so where an array is sparse, or lies on
-a GPU, there is none: the operators of the graph are applied to the arrays, which gives each its
-form for sparse storage where it has one (`ndarray/sparse/rules.py`), or its kernel on the device
-(`ndarray/remote/way.py`), and `backward` follows the tape. State: `_heads_on_tape` are
-the outputs of the last pass that was recorded; a new pass drops them.
+A program works on all elements of arrays, so where one is sparse there is none: the operators of
+the graph are applied to the arrays, which gives each its form for sparse storage where it has one
+(`ndarray/sparse/rules.py`), and `backward` follows the tape. State: `_heads_on_tape` are the
+outputs of the last pass that was recorded; a new pass drops them.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from gnomon.graph.storage import storage
 
 
 class StepwiseExecutor(Executor):
-    """A symbol on arrays of which some are `csr`, `row_sparse`, or on a GPU.
+    """A symbol on arrays of which some are `csr` or `row_sparse`.
 
     >>> import gnomon as mx
     >>> x, w = mx.sym.Variable("x", stype="csr"), mx.sym.Variable("w")
@@ -47,7 +46,7 @@ class StepwiseExecutor(Executor):
         outputs: Sequence[Any] = (),
     ) -> None:
         if groups:
-            expected = "none where an array is in sparse storage or on a GPU"
+            expected = "none where an array is in sparse storage"
             raise ParamError(complaint("bind", "group2ctx", expected, dict(groups)))
         self._symbol, self._ctx, self._group2ctx = symbol, ctx, groups
         self.arg_arrays, self.grad_arrays, self.aux_arrays, self._grad_req = bound
@@ -187,15 +186,14 @@ class StepwiseExecutor(Executor):
         raise GnomonError(_PLANLESS.format("report"))
 
     def debug_str(self) -> str:
-        told = "Arrays are sparse or on a GPU: the operators are applied one after the other."
+        told = "Arrays are sparse: the operators are applied one after the other."
         nodes = (node for node in self._graph.topo if node.op is not None)
         rows = (f"{n.name} = {n.op.name}({', '.join(map(repr, n.inputs))})" for n in nodes)
         return "\n".join([told, *rows])
 
 
 _PLANLESS = (
-    "Executor.{}: arrays are sparse or on a GPU, so operators are applied one after the other: "
-    "there is no plan"
+    "Executor.{}: arrays are sparse, so operators are applied one after the other: there is no plan"
 )
 
 

@@ -348,7 +348,7 @@ class Pushed:
 
 def loadable(dest: Any, source: Any) -> bool:
     """Whether `source` is an array that can be copied into `dest` byte by byte, natively."""
-    if not arrays.in_program(source):
+    if not arrays.is_here(source):
         return False
     layout, pending = dest._layout, dest._pending_in
     if source._layout is not layout or layout.strides is not None or not layout.size:

@@ -8,14 +8,20 @@ larger than what it is made of. Small results are always worth it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from gnomon.base import Later
 from gnomon.expr.node import Buffer, Expr
 from gnomon.graph.node import Entry, Node
 from gnomon.graph.typed_graph import Rewriter, TypedGraph, is_map, is_pure
 from gnomon.ops.op import Op, describe
 from gnomon.runtime.kernels.scratch import temporary
 from gnomon.runtime.statements.prepare import Store, prepare
+
+if TYPE_CHECKING:
+    from gnomon.runtime.statements import transfer
+else:  # for devices with a memory of their own
+    transfer = Later("gnomon.runtime.statements.transfer")
 
 SMALL = 4096  # bytes of a result that is always kept: no reader notices them
 
@@ -41,8 +47,9 @@ class Constant(Op):
 describe(Constant)
 
 
-def constants(typed: TypedGraph) -> TypedGraph:
-    """`typed` with the values in place of what computes constants, where that pays."""
+def constants(typed: TypedGraph, device: str = "cpu") -> TypedGraph:
+    """`typed` with the values in place of what computes constants, where that pays; they lie in the
+    memory of a device."""
     found = _Constants(typed)
     folded = [e for e in found.read if found.pays(e)]
     if not folded:
@@ -54,9 +61,15 @@ def constants(typed: TypedGraph) -> TypedGraph:
         rewriter.put(old.entries(), node.entries())
         for entry in old.entries():
             if entry in values:
-                made = Node(Constant(values[entry]), f"{entry!r}_constant")
+                value = _on(device, values[entry])
+                made = Node(Constant(value), f"{entry!r}_constant")
                 rewriter.put([entry], rewriter.made(made, [entry]).entries())
     return rewriter.done()
+
+
+def _on(device: str, value: Buffer) -> Buffer:
+    """What the processor has computed, in the memory of a device."""
+    return value if value.device == device else transfer.sent(value, device)
 
 
 class _Constants:

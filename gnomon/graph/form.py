@@ -17,7 +17,7 @@ from gnomon.expr.rewrite import substitute, with_children
 from gnomon.expr.walk import postorder
 from gnomon.plan.view import viewed
 from gnomon.record import cached_property
-from gnomon.shape import prod
+from gnomon.shape import prod, row_major
 
 NOWHERE = 1 << 60  # stands for the address of a buffer that has none yet
 
@@ -28,6 +28,11 @@ class Spec(NamedTuple):
     shape: tuple[int, ...]
     dtype: DType
     strides: tuple[int, ...]
+
+    @classmethod
+    def dense(cls, shape: tuple[int, ...], dtype: DType) -> Spec:
+        """That of a buffer without gaps."""
+        return cls(shape, dtype, row_major(shape))
 
 
 class Seen(NamedTuple):

@@ -12,6 +12,7 @@ from gnomon.graph.pack_weights import pack_weights
 from gnomon.graph.show import show, told
 from gnomon.graph.simplify import simplify
 from gnomon.graph.typed_graph import Purpose, TypedGraph
+from gnomon.runtime.devices.device import find
 from gnomon.runtime.libraries import dnn
 
 Step = Callable[[TypedGraph, Purpose], TypedGraph]
@@ -21,7 +22,7 @@ PIPELINE: tuple[tuple[str, Step], ...] = (
     ("simplify", simplify),
     # before constants: what is equal is computed once
     ("cse", cse),
-    ("constants", lambda typed, purpose: constants(typed)),
+    ("constants", lambda typed, purpose: constants(typed, purpose.device)),
     # while layers and normalizations are neighbours
     ("normalization into layers", fold_norm),
     ("packed weights", pack_weights),
@@ -29,9 +30,13 @@ PIPELINE: tuple[tuple[str, Step], ...] = (
     ("channels last", lambda typed, purpose: channels_last(typed) if dnn.available() else typed),
 )
 
+#: what suits the processor's libraries alone
+FOR_HOSTS = frozenset(("packed weights", "channels last"))
+
 
 def rewritten(typed: TypedGraph, purpose: Purpose) -> TypedGraph:
     """`typed` as all passes make it; at DEBUG 6 each that changes it shows before and after."""
-    for name, step in PIPELINE:
+    host = find(purpose.device).host
+    for name, step in PIPELINE if host else [p for p in PIPELINE if p[0] not in FOR_HOSTS]:
         typed = told(name, typed, step(typed, purpose), lambda x: show(x.graph, x.shapes))
     return typed

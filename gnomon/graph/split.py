@@ -72,7 +72,7 @@ def assembled(task: Task, buffers: Buffers, found: Pieces) -> list[Task]:
     between = []
     for kind, spec in found.between:
         between.append(Entry(Node(None, f"{task.name}:{kind}"), 0))
-        buffers.put(between[-1], Buffer(*spec))
+        buffers.add(between[-1], spec)
     table = {"read": task.reads, "made": task.made, "between": between}
     return [
         Task(

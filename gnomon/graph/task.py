@@ -53,20 +53,22 @@ class Task:
 
 
 class Buffers:
-    """One buffer for each entry, made when first asked for.
+    """One buffer for each entry, in the memory of `device`, made when first asked for.
 
     `known` keeps what was found out about forms, by question: the next layer asks the same.
     """
 
-    def __init__(self, shapes: Mapping[Entry, Shape], types: Mapping[Entry, DType]) -> None:
-        self._shapes, self._types = shapes, types
+    def __init__(
+        self, shapes: Mapping[Entry, Shape], types: Mapping[Entry, DType], device: str = "cpu"
+    ) -> None:
+        self._shapes, self._types, self._device = shapes, types, device
         self._of: dict[Entry, Buffer] = {}
         self.known: dict[Hashable, Any] = {}
 
     def __getitem__(self, entry: Entry) -> Buffer:
         found = self._of.get(entry)
         if found is None:
-            found = self._of[entry] = Buffer(self._shapes[entry], self._types[entry])
+            found = self.add(entry, Spec.dense(self._shapes[entry], self._types[entry]))
         return found
 
     def __contains__(self, entry: Entry) -> bool:
@@ -75,6 +77,11 @@ class Buffers:
     def put(self, entry: Entry, buffer: Buffer) -> None:
         """Let `buffer` be the one of `entry`."""
         self._of[entry] = buffer
+
+    def add(self, entry: Entry, spec: Spec) -> Buffer:
+        """The buffer of an entry, a new one."""
+        made = self._of[entry] = Buffer(*spec, device=self._device)
+        return made
 
     def spec(self, entry: Entry) -> Spec:
         """What of the buffer of `entry` decides what can be done with it."""

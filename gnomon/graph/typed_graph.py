@@ -35,10 +35,12 @@ class TypedGraph:
 
 
 class Purpose(NamedTuple):
-    """What a graph is rewritten for: training or prediction, with gradients or without."""
+    """What a graph is rewritten for: training or prediction, with gradients or without, and the
+    device that it runs on."""
 
     train: bool
     differentiate: bool
+    device: str = "cpu"
 
 
 class Kept(Op):

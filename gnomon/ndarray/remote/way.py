@@ -232,7 +232,7 @@ def here(array: Any) -> Any:
     return None if array is None else Array._around(array.asnumpy(), _HOST)
 
 
-def _tell(name: str, ctx: Context) -> None:
+def tell(name: str, ctx: Context) -> None:
     """Say, once for each operator, that it runs on the processor."""
     if name not in _told:
         _told.add(name)
@@ -247,7 +247,7 @@ def _on_host(
     drawn: Sequence[Position] | None = None,
 ) -> tuple[Outputs, Any]:
     """All outputs of an operator by the processor, and the context of its gradient."""
-    _tell(op.name, ctx)
+    tell(op.name, ctx)
     held = [here(x) for x in inputs]
     if op.is_expression:
         found, context = compute(op, held, None, _HOST, drawn), None
@@ -291,7 +291,7 @@ def gradient(
 
 def _gradient_on_host(node: Node, reads: Sequence[Any], wanted: tuple[int, ...]) -> Outputs:
     """The wanted gradients by the processor."""
-    _tell(node.gradient.name, node.outputs[0][1])
+    tell(node.gradient.name, node.outputs[0][1])
     held = [here(x) for x in node.saved or ()]
     kinds = [(layout, _HOST) for layout, _ in node.outputs]
     twin = Node(node.gradient, node.inputs, node.gives, held, kinds, node.context)

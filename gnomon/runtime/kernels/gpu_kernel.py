@@ -81,14 +81,18 @@ class GpuStep:
         Raises:
             DeviceError: the driver refuses; or work given before has failed.
         """
+        words, queue = self.words, self.queue
+        queue.gpu.give(queue, *self.ranges(), lambda driver: self.issue(driver, words, queue))
+
+    def ranges(self) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+        """The bytes that it reads, and those that it writes."""
         words = self.words
         reads: list[tuple[int, int]] = []
         writes: list[tuple[int, int]] = []
         for word, low, high, is_written in self.spans:
             at = words[word]
             (writes if is_written else reads).append((at + low, at + high))
-        queue = self.queue
-        queue.gpu.give(queue, reads, writes, lambda driver: self.issue(driver, words, queue))
+        return reads, writes
 
 
 class Launches:
@@ -103,7 +107,7 @@ class Launches:
         if self.by_value:
             self._launch(driver, words, queue.handle)
             return
-        memory = _uploaded(words, queue)  # returns to the pool when this does: queues are in order
+        memory = uploaded(words, queue)  # returns to the pool when this does: queues are in order
         span = memory.address, memory.address + memory.nbytes
         words = [memory.address]
         queue.gpu.give(queue, [span], (), lambda driver: self._launch(driver, words, queue.handle))
@@ -180,7 +184,7 @@ def written(program: Grid) -> set[Hashable]:
     return found | {t.payload.slot for t in terms if t.op == "keep"}
 
 
-def _uploaded(words: Sequence[int], queue: Queue) -> Storage:
+def uploaded(words: Sequence[int], queue: Queue) -> Storage:
     """A GPU's memory with the words that are too many for an entry."""
     block = Block(words)
     memory = pool.allocate(8 * len(words), queue.gpu.name)

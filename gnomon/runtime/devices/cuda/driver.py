@@ -126,6 +126,25 @@ class Driver(Protocol):
     ) -> None:
         """Runs an entry in `shape` blocks of threads x and y when the stream comes to it."""
 
+    def begin_capture(self, stream: int) -> None:
+        """What this thread gives the stream from now on is recorded, not done.
+
+        Until the end nothing may wait for the stream, take memory or load a module.
+        """
+
+    def end_capture(self, stream: int) -> int:
+        """What was recorded, as a graph ready to be launched; DeviceError where something that
+        cannot be recorded came between."""
+
+    def abandon_capture(self, stream: int) -> None:
+        """Forgets what was recorded; the stream takes work again."""
+
+    def launch_graph(self, graph: int, stream: int) -> None:
+        """Does all of a graph's work when the stream comes to it, and behind its launch before."""
+
+    def destroy_graph(self, graph: int) -> None:
+        """Forgets a graph; launches under way are still done."""
+
     def blas(self) -> Blas | None:
         """The library of matrix products; None where it is not installed."""
 

@@ -127,6 +127,7 @@ class Gpu:
         self.lock = reentrant()
         self.queues: weakref.WeakSet[Queue] = weakref.WeakSet()
         self._ledger = Ledger()
+        self._put_off: list[tuple[int, int]] | None = None  # blocks given back amidst a capture
         self._context = driver.context(ordinal)
         self._thread = threading.local()
         self.default = Queue(self)
@@ -152,6 +153,35 @@ class Gpu:
             queue.given += 1
             if several:
                 self._ledger.note(queue, reads, writes)
+
+    def captured(self, queue: Queue, work: Callable[[Driver], object]) -> int:
+        """What `work` gives a queue, recorded as a graph; the caller has the lock, and has it
+        destroyed by `destroy_graph`.
+
+        Raises:
+            DeviceError: it cannot be recorded.
+        """
+        driver, self._put_off = self.driver, []
+        driver.begin_capture(queue.handle)
+        try:
+            work(driver)
+        except BaseException:
+            driver.abandon_capture(queue.handle)
+            raise
+        else:
+            return driver.end_capture(queue.handle)
+        finally:
+            put_off, self._put_off = self._put_off, None
+            for block in put_off:
+                self.release(*block)
+
+    def destroy_graph(self, graph: int) -> None:
+        """Forget a graph; after an error there may be none any more."""
+        try:
+            with self.lock:
+                self.enter().destroy_graph(graph)
+        except DeviceError:
+            pass
 
     def queue(self) -> Queue:
         """A new queue; what the others were given until now is done before what it is given."""
@@ -181,7 +211,11 @@ class Gpu:
         return address
 
     def release(self, address: int, nbytes: int) -> None:
-        """Gives a block back when all work on it is done."""
+        """Gives a block back when all work on it is done; the collector may, amidst a capture."""
+        with self.lock:
+            if self._put_off is not None:
+                self._put_off.append((address, nbytes))
+                return
         self._write(address, nbytes, lambda driver, stream: driver.free(address, stream))
 
     def clear(self, address: int, nbytes: int, is_new: bool) -> None:

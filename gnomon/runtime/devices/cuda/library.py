@@ -1,7 +1,7 @@
 """The driver's own library, `libcuda.so.1`, by ctypes: nothing has to be installed beside it.
 
 `cuda-bindings` would give the same calls as one more package to install and to import; these few
-have kept their signatures since CUDA 11.2.
+have kept their signatures since CUDA 11.4.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ PROCESSORS, MAJOR, MINOR = 16, 75, 76  # attributes of a device
 ORDINAL = 9  # attribute of an address
 PORTABLE, NON_BLOCKING, NO_TIMING = 1, 1, 2  # flags of pinned memory, streams, events
 EXTRA_END, EXTRA_POINTER, EXTRA_SIZE = 0, 1, 2  # words of a launch's list
+THIS_THREAD = 1  # a capture forbids to this thread alone what would disturb it
 LOG_BYTES = 8192
 ERROR_LOG, ERROR_LOG_BYTES = 5, 6  # options of a module's load
 _WORD = (c_void_p,)
@@ -63,6 +64,12 @@ CALLS: dict[str, tuple[Any, ...]] = {
     "cuModuleUnload": _WORD,
     "cuModuleGetFunction": (c_void_p, c_void_p, c_char_p),
     "cuLaunchKernel": (c_void_p, *[c_uint] * 7, c_void_p, c_void_p, c_void_p),
+    "cuStreamBeginCapture_v2": (c_void_p, c_int),
+    "cuStreamEndCapture": (c_void_p, c_void_p),
+    "cuGraphInstantiateWithFlags": (c_void_p, c_void_p, c_uint64),
+    "cuGraphLaunch": (c_void_p, c_void_p),
+    "cuGraphExecDestroy": _WORD,
+    "cuGraphDestroy": _WORD,
     "cuGetErrorName": (c_int, c_void_p),
     "cuGetErrorString": (c_int, c_void_p),
 }
@@ -234,6 +241,30 @@ class Library:
             EXTRA_POINTER, ctypes.addressof(block), EXTRA_SIZE, ctypes.addressof(size), EXTRA_END
         )
         self._call("cuLaunchKernel", function, blocks, 1, 1, x, y, 1, 0, stream, None, extra)
+
+    def begin_capture(self, stream: int) -> None:
+        self._call("cuStreamBeginCapture_v2", stream, THIS_THREAD)
+
+    def end_capture(self, stream: int) -> int:
+        recorded = c_void_p()
+        self._call("cuStreamEndCapture", stream, byref(recorded))
+        graph = recorded.value
+        try:
+            return self._given("cuGraphInstantiateWithFlags", c_void_p, graph, 0)
+        finally:
+            self._call("cuGraphDestroy", graph)
+
+    def abandon_capture(self, stream: int) -> None:
+        graph = c_void_p()  # none where the capture has failed, which the status tells once more
+        self._library.cuStreamEndCapture(stream, byref(graph))
+        if graph.value:
+            self._call("cuGraphDestroy", graph.value)
+
+    def launch_graph(self, graph: int, stream: int) -> None:
+        self._call("cuGraphLaunch", graph, stream)
+
+    def destroy_graph(self, graph: int) -> None:
+        self._call("cuGraphExecDestroy", graph)
 
     def blas(self) -> Blas | None:
         return cublas.load()

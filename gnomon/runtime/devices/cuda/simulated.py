@@ -28,6 +28,7 @@ from gnomon.plan.grid import Entry, Grid
 from gnomon.record import record
 from gnomon.runtime.devices.cuda.driver import Image, Properties
 from gnomon.runtime.devices.cuda.simulated_blas import SimulatedBlas
+from gnomon.runtime.devices.cuda.simulated_graph import Capture, Graphs, Piece
 from gnomon.runtime.devices.cuda.simulated_memory import LaunchMemory, Space, Work
 
 GPUS = 2
@@ -53,10 +54,13 @@ class _Stream:
     number: int
     tasks: deque[_Task]
     clock: dict[int, int]  # what work given now knows to be done
+    capture: Capture | None = None
 
 
 @record(frozen=False, eq=False)
-class _Event:
+class Event:
+    """A mark in a stream; what comes before it is done when nothing is pending."""
+
     clock: dict[int, int]
     pending: list[_Task]  # the record, until it is done
 
@@ -89,6 +93,7 @@ class Simulated:
         self._thread = threading.local()
         self._known: dict[int, int] = {}  # what the processor has waited for
         self._pinned: dict[int, Any] = {}
+        self._graphs = Graphs(self)
 
     # -- handles --------------------------------------------------------------------------------
 
@@ -124,7 +129,14 @@ class Simulated:
         return context
 
     def stream_of(self, call: str, stream: int) -> _Stream:
-        """A stream of the calling thread's context."""
+        """A stream of the calling thread's context, for a call that may be recorded, if any."""
+        found = self.plain_stream(call, stream)
+        if found.capture is not None:
+            found.capture.check(call)
+        return found
+
+    def plain_stream(self, call: str, stream: int) -> _Stream:
+        """A stream of the calling thread's context, captured or not."""
         found: _Stream = self.get(call, _Stream, stream)
         if found.context != self.here(call):
             raise DeviceError(
@@ -164,6 +176,9 @@ class Simulated:
         ready: Callable[[], bool] = lambda: True,
     ) -> _Task:
         """Give work to a stream; some of what waits anywhere is done, as chance wants."""
+        if stream.capture is not None:
+            stream.capture.pieces.append(Piece(name, run))
+            return _Task(Work(name, stream.number, 0, {}), lambda: None, ready)
         for known, number in self._known.items():
             stream.clock[known] = max(stream.clock.get(known, 0), number)
         number = stream.clock.get(stream.number, 0) + 1
@@ -227,47 +242,64 @@ class Simulated:
 
     def wait_stream(self, stream: int) -> None:
         with self.lock:
-            found = self.get("cuStreamSynchronize", _Stream, stream)
+            found = self._awaited("cuStreamSynchronize", stream)
             self._finish("cuStreamSynchronize", lambda: not found.tasks)
             self._reached(found.clock)
 
     def is_idle(self, stream: int) -> bool:
         with self.lock:
-            found = self.get("cuStreamQuery", _Stream, stream)
+            found = self._awaited("cuStreamQuery", stream)
             if found.tasks and self.chance.random() < 0.5:
                 self._advance()
             if not found.tasks:
                 self._reached(found.clock)
             return not found.tasks
 
+    def _awaited(self, call: str, stream: int) -> _Stream:
+        """A stream of any context, which the processor asks for or waits for."""
+        found: _Stream = self.get(call, _Stream, stream)
+        if found.capture is not None:
+            found.capture.check(call)
+        return found
+
     def create_event(self) -> int:
         with self.lock:
             self.here("cuEventCreate")
-            return self.add(_Event({}, []))
+            return self.add(self.new_event())
+
+    def new_event(self) -> Event:
+        """A mark that stands for nothing yet."""
+        return Event({}, [])
 
     def destroy_event(self, event: int) -> None:
         with self.lock:
-            self.get("cuEventDestroy", _Event, event)
+            self.get("cuEventDestroy", Event, event)
             self.remove(event)
 
     def record(self, event: int, stream: int) -> None:
         with self.lock:
-            found = self.get("cuEventRecord", _Event, event)
-            queue = self.stream_of("cuEventRecord", stream)
-            pending: list[_Task] = []
-            task = self.give(queue, "event", lambda work: pending.clear())
-            if task in queue.tasks:
-                pending.append(task)
-            found.pending, found.clock = pending, dict(task.work.clock)
+            found = self.get("cuEventRecord", Event, event)
+            self.mark(found, self.stream_of("cuEventRecord", stream))
+
+    def mark(self, event: Event, queue: _Stream) -> None:
+        """The event means all that the stream was given so far."""
+        pending: list[_Task] = []
+        task = self.give(queue, "event", lambda work: pending.clear())
+        if task in queue.tasks:
+            pending.append(task)
+        event.pending, event.clock = pending, dict(task.work.clock)
 
     def wait_event(self, stream: int, event: int) -> None:
         with self.lock:
-            found = self.get("cuStreamWaitEvent", _Event, event)
-            queue = self.get("cuStreamWaitEvent", _Stream, stream)
-            pending = found.pending
-            for known, number in found.clock.items():
-                queue.clock[known] = max(queue.clock.get(known, 0), number)
-            self.give(queue, "wait", lambda work: None, lambda: not pending)
+            found = self.get("cuStreamWaitEvent", Event, event)
+            self.follow(self._awaited("cuStreamWaitEvent", stream), found)
+
+    def follow(self, queue: _Stream, event: Event) -> None:
+        """What the stream is given from now on waits for what the event means now."""
+        pending = event.pending
+        for known, number in event.clock.items():
+            queue.clock[known] = max(queue.clock.get(known, 0), number)
+        self.give(queue, "wait", lambda work: None, lambda: not pending)
 
     # -- memory ---------------------------------------------------------------------------------
 
@@ -312,6 +344,7 @@ class Simulated:
     def allocate_pinned(self, nbytes: int) -> int:
         with self.lock:
             self.here("cuMemHostAlloc")
+            self._graphs.check_thread("cuMemHostAlloc")
             memory = ctypes.create_string_buffer(max(1, nbytes))
             address = ctypes.addressof(memory)
             self._pinned[address] = memory
@@ -320,6 +353,7 @@ class Simulated:
     def free_pinned(self, address: int) -> None:
         with self.lock:
             self._alive("cuMemFreeHost")
+            self._graphs.check_thread("cuMemFreeHost")
             if self._pinned.pop(address, None) is None:
                 raise DeviceError("cuMemFreeHost: CUDA_ERROR_INVALID_VALUE: not pinned memory")
 
@@ -336,6 +370,8 @@ class Simulated:
         with self.lock:
             queue = self.stream_of("cuMemcpyAsync", stream)
             into, out = self._space(dest), self._space(source)
+            if queue.capture is not None and None in (into, out):
+                queue.capture.check("cuMemcpyAsync of the processor's memory")
             staged = None
             if out is None and self._pageable(source, nbytes):
                 staged = ctypes.string_at(source, nbytes)
@@ -374,10 +410,12 @@ class Simulated:
 
     def load(self, image: Image) -> int:
         with self.lock:
+            self._graphs.check_thread("cuModuleLoadDataEx")
             return self.add(_Module(self.here("cuModuleLoadDataEx"), image))
 
     def unload(self, module: int) -> None:
         with self.lock:
+            self._graphs.check_thread("cuModuleUnload")
             self.get("cuModuleUnload", _Module, module)
             self.remove(module)
 
@@ -418,6 +456,28 @@ class Simulated:
         memory = LaunchMemory(space, work)
         lockstep.run(function.program, function.entry, slots, shape, memory)
         memory.end()
+
+    # -- graphs ---------------------------------------------------------------------------------
+
+    def begin_capture(self, stream: int) -> None:
+        with self.lock:
+            self._graphs.begin(stream)
+
+    def end_capture(self, stream: int) -> int:
+        with self.lock:
+            return self._graphs.end(stream)
+
+    def abandon_capture(self, stream: int) -> None:
+        with self.lock:
+            self._graphs.abandon(stream)
+
+    def launch_graph(self, graph: int, stream: int) -> None:
+        with self.lock:
+            self._graphs.launch(graph, stream)
+
+    def destroy_graph(self, graph: int) -> None:
+        with self.lock:
+            self._graphs.destroy(graph)
 
     # -- libraries ------------------------------------------------------------------------------
 
