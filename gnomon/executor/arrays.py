@@ -16,6 +16,7 @@ from gnomon.engine import Var
 from gnomon.executor.inputs import Input, own
 from gnomon.expr.node import Buffer
 from gnomon.ndarray.core.array import Array, of_zeros
+from gnomon.ndarray.core.elsewhere import ways
 from gnomon.ndarray.core.mode import recording
 from gnomon.shape import prod
 
@@ -92,6 +93,10 @@ def check_context(where: str, name: str, expected: Context, array: Any) -> None:
 def assign(dest: Any, value: Any) -> None:
     """Copy `value`, an NDArray or anything NumPy takes, into the array `dest`; never recorded."""
     if value is dest:
+        return
+    way = ways.get(dest.context.device_typeid)
+    if way is not None and is_array(value) and dest._layout is value._layout:
+        way.move(value, dest)
         return
     if isinstance(dest._pending_in, Input):
         dest._pending_in.forget()

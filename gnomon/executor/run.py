@@ -333,7 +333,7 @@ def _function(segment: Segment) -> Any:
 def _give(gifts: Sequence[Gift]) -> None:
     """Copy bound arrays into others."""
     for source, dest in gifts:
-        dest[:] = source
+        arrays.assign(dest, source)
 
 
 def _moving(

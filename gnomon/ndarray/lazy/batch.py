@@ -8,6 +8,7 @@ operands of some layouts; the operands' addresses come with each push, so no arr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
 from typing import Any
 
 from gnomon import engine
@@ -59,6 +60,11 @@ class Batch:
         """How many operands there are, with those of other memory."""
         return len(self._layouts) + len(self._more)
 
+    @property
+    def offsets(self) -> list[int]:
+        """Where each of the operands in other memory begins behind the first; the end at last."""
+        return list(accumulate((x.nbytes for x in self._more), initial=0))
+
     def steps(self, addresses: Sequence[int], device: str = "cpu") -> list[Step]:
         """The statements on operands at these addresses, as steps."""
         buffers = [
@@ -78,17 +84,15 @@ class Batch:
     ) -> None:
         """Have the engine run the statements on `arrays`, of which those numbered are written.
 
-        `more` are addresses of further memory, which no other code may write; `keep` owns it. An
+        `more` are addresses of further memory, which no other code may write, one right behind the
+        other; `keep` owns it. An
         array that is written may share no element with another. With `overtakes`, a worker runs it
         as soon as the arrays are ready, before what else the processor's stream has to do.
         """
         place = arrays[0].context
         way = ways.get(place.device_typeid)
         if way is not None:
-            given = [
-                Buffer(x.shape, x.dtype, None, a) for x, a in zip(self._more, more, strict=True)
-            ]
-            way.run(self, arrays, written, given)
+            way.run(self, arrays, written, more[0] if more else 0, keep)
             return
         chunks = [x._chunk for x in arrays]  # first: see `array.py`
         addresses = [x._address for x in arrays]

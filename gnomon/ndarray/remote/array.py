@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -220,5 +221,26 @@ def push(
 
 def move(source: Any, dest: Any) -> None:
     """Copy the elements of an array to one of its shape and dtype, on whichever device."""
-    ends = dest._buffer(), source._buffer()
-    push("copy", [lambda: transfer.transfer(*ends)], [source], [dest], dest.context)
+    step = _bytes(source, dest)
+    if step is None:
+        ends = dest._buffer(), source._buffer()
+        step = partial(transfer.transfer, *ends)
+    push("copy", [step], [source], [dest], dest.context)
+
+
+def _bytes(source: Any, dest: Any) -> Callable[[], object] | None:
+    """What copies an array to a GPU byte by byte; None where that is not enough."""
+    layout, nbytes = dest._layout, dest._layout.nbytes
+    alike = layout is source._layout and layout.strides is None and nbytes
+    here = source.__class__ is Array.main
+    there = dest.__class__ is RemoteNDArray and (here or source.context == dest.context)
+    if not (alike and there):
+        return None
+    chunk = source._chunk  # first: what is pending on it is computed
+    begin = source._address if here else source._start
+    copy = pool.pool_of(dest._chunk.ctx).device.copy
+    return partial(_copied, copy, dest._start, begin, nbytes, (chunk, dest._chunk))
+
+
+def _copied(copy: Callable[..., object], dest: int, source: int, nbytes: int, keep: Any) -> None:
+    copy(dest, source, nbytes)

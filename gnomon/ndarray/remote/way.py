@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 from gnomon.base import DeviceError
 from gnomon.context import Context
-from gnomon.dtype import int8, int64
+from gnomon.dtype import int64
 from gnomon.expr.composite import Call
 from gnomon.expr.node import Buffer
 from gnomon.expr.walk import postorder
@@ -33,14 +33,15 @@ from gnomon.ndarray.lazy.invoke import compute, guarded, recipe_of
 from gnomon.ndarray.lazy.numbers import Number, word
 from gnomon.ndarray.lazy.recipe import Draws, Work, template_for
 from gnomon.ndarray.remote.array import RemoteNDArray, around, imported, move, new, push, zeros
+from gnomon.ndarray.remote.batches import GpuBatch
 from gnomon.record import put
 from gnomon.resource import Position, at, generator
-from gnomon.runtime.devices.cuda.gpu import synchronise
+from gnomon.runtime.devices.cuda.gpu import Gpu, synchronise
 from gnomon.runtime.devices.pool import pool_of
 from gnomon.runtime.kernels.gpu_template import GpuTemplate
 from gnomon.runtime.statements import transfer
 
-__all__ = ["apply", "around", "gradient", "imported", "new", "zeros"]
+__all__ = ["apply", "around", "gradient", "imported", "move", "new", "zeros"]
 
 Outputs = list[Any]
 
@@ -203,25 +204,17 @@ def _launch(
     push(name, [step.run for step in steps], inputs, written, ctx)
 
 
-def run(
-    batch: Batch, arrays: Sequence[Any], written: Sequence[int], more: Sequence[Buffer]
-) -> None:
-    """Run the statements of a `Batch` on arrays, and on `more` words that lie side by side here."""
+def run(batch: Batch, arrays: Sequence[Any], written: Sequence[int], first: int, keep: Any) -> None:
+    """Run the statements of a `Batch` on arrays, and on numbers from the address `first` on here,
+    in memory that `keep` owns."""
     ctx = arrays[0].context
-    there = _on(ctx)
-    template = batch.elsewhere.get(there)
-    if template is None:
-        make = partial(batch.steps, device=there.name)
-        template = batch.elsewhere[there] = GpuTemplate(make, batch.count, (), there.name)
-    addresses = [x._start for x in arrays]
-    sent = None
-    if more:
-        first = more[0].address
-        size = sum(x.dtype.size for x in more)
-        sent = transfer.sent(Buffer((size,), int8, None, first), there.name)
-        addresses += [sent.address + x.address - first for x in more]
-    steps = template.bound(addresses, sent)
-    push(batch.name, [step.run for step in steps], arrays, [arrays[k] for k in written], ctx)
+    gpu = pool_of(ctx).device
+    made = batch.elsewhere.get(gpu)
+    if made is None:
+        assert isinstance(gpu, Gpu)
+        made = batch.elsewhere[gpu] = GpuBatch(batch, gpu)
+    work = made.work([x._start for x in arrays], first, keep)
+    push(batch.name, work, arrays, [arrays[k] for k in written], ctx)
 
 
 # --- on the processor -----------------------------------------------------------------------------
