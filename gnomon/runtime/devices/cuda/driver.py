@@ -137,7 +137,7 @@ class Driver(Protocol):
         cannot be recorded came between."""
 
     def abandon_capture(self, stream: int) -> None:
-        """Forgets what was recorded; the stream takes work again."""
+        """Forgets what was recorded, if anything is; the stream takes work again."""
 
     def launch_graph(self, graph: int, stream: int) -> None:
         """Does all of a graph's work when the stream comes to it, and behind its launch before."""

@@ -162,14 +162,13 @@ class Gpu:
             DeviceError: it cannot be recorded.
         """
         driver, self._put_off = self.driver, []
-        driver.begin_capture(queue.handle)
         try:
+            driver.begin_capture(queue.handle)
             work(driver)
+            return driver.end_capture(queue.handle)
         except BaseException:
             driver.abandon_capture(queue.handle)
             raise
-        else:
-            return driver.end_capture(queue.handle)
         finally:
             put_off, self._put_off = self._put_off, None
             for block in put_off:

@@ -94,7 +94,8 @@ class Graphs:
 
     def abandon(self, stream: int) -> None:
         """See `Driver.abandon_capture`."""
-        self._ended("cuStreamEndCapture", stream)
+        if self.driver.plain_stream("cuStreamEndCapture", stream).capture is not None:
+            self._ended("cuStreamEndCapture", stream)
 
     def _ended(self, call: str, stream: int) -> Capture:
         found = self.driver.plain_stream(call, stream)
