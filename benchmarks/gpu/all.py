@@ -5,9 +5,9 @@
 
 First what there is, then whether each row of the expression benchmark computes what NumPy says,
 then how fast a copy is and how fast each row is beside it, then how fast products are, then what a
-launch and an operator cost in Python. A row that is in the file already is not run again, so what
-was cut off goes on; one that fails, or takes longer than a minute, is written down with its error
-and the next one begins.
+launch and an operator cost in Python, then what bound networks cost, as CUDA graphs. A row that is
+in the file already is not run again, so what was cut off goes on; one that fails, or takes longer
+than a minute, is written down with its error and the next one begins.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ TOLERANCE = (2e-3, 2e-4)
 TOLERANCE_OF_PRODUCTS = {"float32": (1e-3, 1e-3), "float16": (1e-2, 0.5), "float64": (1e-9, 1e-9)}
 LARGEST = 8192  # rows of a matrix
 LAUNCHES = 1000
+BATCH = 128  # of a network's step
 MINUTE = 60
 
 
@@ -164,6 +165,56 @@ def operated(_: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def bound(name: str) -> Callable[[argparse.Namespace], dict[str, Any]]:
+    """What a bound network costs: the launch of its program, and a step of training."""
+
+    def run(options: argparse.Namespace) -> dict[str, Any]:
+        symbol, shape = NETWORKS[name]()
+        shape = (min(BATCH, options.size // 8), *shape)
+        module = mx.mod.Module(symbol, context=mx.gpu(0))
+        module.bind([("data", shape)], [("softmax_label", shape[:1])])
+        module.init_params(mx.init.Xavier())
+        module.init_optimizer(kvstore=None, optimizer_params={"momentum": 0.9})
+        there = [nd.ones(s, ctx=mx.gpu(0)) for s in (shape, shape[:1])]
+        batch = mx.io.DataBatch(there[:1], there[1:])
+        predict = module._exec_group.execs[0]
+
+        def step() -> None:
+            module.forward_backward(batch)
+            module.update()
+
+        return {
+            "batch": shape[0],
+            "launch_us": 1e6 * seconds_of(predict.forward, options.repeats),
+            "step_us": 1e6 * seconds_of(step, options.repeats),
+        }
+
+    return run
+
+
+def _mlp() -> tuple[Any, tuple[int, ...]]:
+    net = mx.sym.Variable("data")
+    for width in (128, 64):
+        net = mx.sym.Activation(mx.sym.FullyConnected(net, num_hidden=width), act_type="relu")
+    return _classifier(net), (784,)
+
+
+def _lenet() -> tuple[Any, tuple[int, ...]]:
+    net = mx.sym.Variable("data")
+    for filters in (6, 16):
+        net = mx.sym.Convolution(net, num_filter=filters, kernel=(5, 5))
+        net = mx.sym.Activation(net, act_type="tanh")
+        net = mx.sym.Pooling(net, kernel=(2, 2), stride=(2, 2), pool_type="max")
+    net = mx.sym.FullyConnected(mx.sym.Flatten(net), num_hidden=120)
+    return _classifier(mx.sym.Activation(net, act_type="tanh")), (1, 28, 28)
+
+
+def _classifier(net: Any) -> Any:
+    return mx.sym.SoftmaxOutput(mx.sym.FullyConnected(net, num_hidden=10), name="softmax")
+
+
+NETWORKS = {"mlp": _mlp, "lenet": _lenet}
+
 ROWS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
     "about": about,
     **{f"check {row}": checked(row) for row in work.ROWS},
@@ -172,6 +223,7 @@ ROWS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
     **{f"product {dtype}": multiplied(dtype) for dtype in TOLERANCE_OF_PRODUCTS},
     "launch": launched,
     "operators": operated,
+    **{f"network {name}": bound(name) for name in NETWORKS},
 }
 
 

@@ -94,10 +94,11 @@ def assign(dest: Any, value: Any) -> None:
     """Copy `value`, an NDArray or anything NumPy takes, into the array `dest`; never recorded."""
     if value is dest:
         return
-    way = ways.get(dest.context.device_typeid)
-    if way is not None and is_array(value) and dest._layout is value._layout:
-        way.move(value, dest)
-        return
+    if not is_here(dest) and is_array(value) and dest._layout is value._layout:
+        way = ways.get(dest.context.device_typeid)
+        if way is not None:
+            way.move(value, dest)
+            return
     if isinstance(dest._pending_in, Input):
         dest._pending_in.forget()
     with recording(False):

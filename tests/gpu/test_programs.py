@@ -13,6 +13,7 @@ from gnomon.executor.executor import Executor
 from gnomon.ndarray.remote import way
 from gnomon.runtime.devices.cuda.simulated import Simulated
 from gnomon.runtime.kernels.gpu_program import GpuProgram
+from tests.executor.test_random_graphs import SHAPE, Grower
 
 G, CPU = mx.gpu(0), mx.cpu()
 STEPS = 3  # the first gives launches one by one, the second captures them, the third launches
@@ -87,11 +88,8 @@ def convolutions():
 
 def cells():
     words = mx.sym.Embedding(var("words"), input_dim=4, output_dim=3)
-    cell = mx.rnn.SequentialRNNCell()
-    cell.add(mx.rnn.LSTMCell(4, prefix="l_"))
-    cell.add(mx.rnn.GRUCell(3, prefix="g_"))
-    outputs, _ = cell.unroll(3, words, merge_outputs=True, layout="NTC")
-    return mx.sym.sum(outputs, axis=1), {"words": (2, 3)}
+    outputs, _ = mx.rnn.GRUCell(3, prefix="g_").unroll(2, words, merge_outputs=True, layout="NTC")
+    return mx.sym.sum(outputs, axis=1), {"words": (2, 2)}
 
 
 def several_outputs():
@@ -134,6 +132,16 @@ def test_both_passes_as_one_call_that_adds_gradients():
     requests = {"data": "write", "w": "add"}
     found, want = (trained(symbol, ctx, shapes, grad_req=requests) for ctx in (G, CPU))
     close(found, want)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_random_graphs(seed):
+    net = Grower(seed, "float32").network()
+    shapes = {"x": SHAPE, "y": SHAPE}
+    found, want = (trained(net, ctx, shapes, steps=2) for ctx in (G, CPU))
+    largest = max(np.abs(v).max(initial=0) for v in want)
+    for ours, theirs in zip(found, want, strict=True):
+        np.testing.assert_allclose(ours, theirs, 2e-3, 3e-5 * largest)
 
 
 # --- what is done ---------------------------------------------------------------------------------
@@ -183,6 +191,9 @@ def test_memory_is_planned():
 def test_graphs_go_with_their_programs(monkeypatch):
     made, gone = (counted(monkeypatch, word) for word in ("end_capture", "destroy_graph"))
     symbol, shapes = dropout()
+    gc.collect()  # those of tests before
+    made.clear()
+    gone.clear()
     trained(symbol, G, shapes)
     gc.collect()
     assert len(made) == len(gone) == 3  # training forwards and backwards, and predicting
@@ -386,3 +397,42 @@ def test_programs_hold_no_more_than_they_say(monkeypatch):
         bound.forward()
     assert not copies and len(made) == 1
     np.testing.assert_allclose(bound.outputs[0].asnumpy(), sum(range(80)), 1e-6)
+
+
+# --- updates, and copies --------------------------------------------------------------------------
+
+
+def test_an_update_of_weights_that_stay_is_one_launch(monkeypatch):
+    shapes = (3, 4), (5,), (2, 3)
+    found = []
+    for ctx in (G, CPU):
+        optimizer = mx.optimizer.create("sgd", learning_rate=0.5, momentum=0.9)
+        updater = mx.optimizer.get_updater(optimizer)
+        weights, grads = ([nd.ones(s, ctx=ctx) * k for s in shapes] for k in (1, 2))
+        kernels, graphs = counted(monkeypatch, "launch"), counted(monkeypatch, "launch_graph")
+        for k in range(5):
+            optimizer.lr = 0.5 / (k + 1)
+            updater([0, 1, 2], grads, weights)
+        if ctx == G:
+            # states, twice each update one by one, and once to be captured
+            assert (len(kernels), len(graphs)) == (4 * len(shapes), 3)
+        updater([0, 1, 2], grads, [w.copy() for w in weights])  # elsewhere: not the same graph
+        assert len(graphs) == (3 if ctx == G else 0)
+        found.append([w.asnumpy() for w in weights])
+    close(*found)
+
+
+def test_copies_of_one_layout_are_copies_of_bytes(monkeypatch):
+    source = nd.array(np.arange(6.0).reshape(2, 3))
+    dest, again = (nd.zeros((2, 3), ctx=G) for _ in range(2))
+    kernels, copies = counted(monkeypatch, "launch"), counted(monkeypatch, "copy")
+    way.move(source, dest)
+    way.move(dest, again)
+    assert (len(kernels), len(copies)) == (0, 2)
+    source[:] = 7  # after the copy, whenever that is done
+    np.testing.assert_array_equal(again.asnumpy(), np.arange(6.0).reshape(2, 3))
+    rows = nd.array(np.arange(4.0), ctx=G)
+    way.move(rows[:2], rows[2:])
+    assert rows.asnumpy().tolist() == [0, 1, 0, 1]
+    way.move(rows, there := nd.zeros((4,), ctx=mx.gpu(1)))
+    assert there.asnumpy().tolist() == [0, 1, 0, 1]

@@ -234,9 +234,9 @@ def _bytes(source: Any, dest: Any) -> Callable[[], object] | None:
     alike = layout is source._layout and layout.strides is None and nbytes
     here = source.__class__ is Array.main
     there = dest.__class__ is RemoteNDArray and (here or source.context == dest.context)
-    if not (alike and there):
-        return None
     chunk = source._chunk  # first: what is pending on it is computed
+    if not (alike and there) or chunk is dest._chunk:
+        return None
     begin = source._address if here else source._start
     copy = pool.pool_of(dest._chunk.ctx).device.copy
     return partial(_copied, copy, dest._start, begin, nbytes, (chunk, dest._chunk))
