@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
-from gnomon.executor.arena import Arena
 from gnomon.executor.cuts import cut
 from gnomon.executor.host_task import HostTask
 from gnomon.executor.layout import Layout
@@ -50,9 +49,9 @@ class Turn:
 class Builder:
     """Makes segments of the tasks of a layout; each task is compiled once, for all of them."""
 
-    def __init__(self, layout: Layout, arena: Arena) -> None:
+    def __init__(self, layout: Layout) -> None:
         assert isinstance(layout.device, Gpu)
-        self.layout, self.arena, self._queue = layout, arena, layout.device.default
+        self.layout, self._queue = layout, layout.device.default
         self._states: dict[object, object] = {}  # what operators on data hand on to backward
         self._steps: dict[Task, list[GpuStep]] = {}
 

@@ -20,6 +20,7 @@ from gnomon.graph.node import Entry
 from gnomon.graph.task import Task
 from gnomon.ndarray.remote.way import tell
 from gnomon.ops.bounds import InBounds
+from gnomon.ops.nn.rnn import RNN
 from gnomon.plan.statement import Store
 from gnomon.runtime.execution.program import Program
 from gnomon.runtime.kernels.scratch import temporary
@@ -43,10 +44,9 @@ class HostTask:
         self.variables: tuple[Var, ...] = ()
         for entry in dict.fromkeys(task.reads):
             self._fetched.append((self._copy(entry), layout.buffers[entry]))
-        op: Any = task.nodes[-1].op
-        name = op.name if isinstance(op, Gradient) else getattr(op, "name", task.name)
+        op = operator_of(task)
         if not isinstance(op, InBounds):
-            tell(name, layout.draws.ctx)
+            tell(op.name, layout.draws.ctx)
         self._work = self._by_operator(task, kept) if task.form is None else self._by_steps(task)
 
     def run(self) -> None:
@@ -97,3 +97,11 @@ class HostTask:
             value = cast(values[number], here.dtype)
             stores.append(Store(here, wanted.saver, value))  # type: ignore[arg-type]
         return Program(prepare(stores, task.name), task.name).run
+
+
+def operator_of(task: Task) -> Any:
+    """The operator that the processor does: of several that are fused, the recurrent layers, whose
+    calls alone unroll."""
+    ops: list[Any] = [node.op for node in task.nodes]
+    plain = [op.op if isinstance(op, Gradient) else op for op in ops]
+    return next((op for op, p in zip(ops, plain, strict=True) if isinstance(p, RNN)), ops[-1])

@@ -66,8 +66,8 @@ def _inputs(run: Run, node: Node) -> Iterator[tuple[str, Entry]]:
 def _tell(run: Run, callback: Callback, values: Iterable[tuple[str, Entry]]) -> None:
     for name, entry in values:
         if name and run.layout.buffers[entry].address:  # what is not read is not computed
-            values = run.layout.buffers[entry].numpy().copy()
-            callback(name, nd.array(values, ctx=run.arena.ctx))
+            held = run.layout.buffers[entry].numpy().copy()
+            callback(name, nd.array(held, ctx=run.arena.ctx))
 
 
 def output_name(entry: Entry) -> str:

@@ -91,10 +91,9 @@ def network(
             arrays.check("bind", f"args_grad[{node.name}]", array, grad)
             arrays.check_context("bind", f"args_grad[{node.name}]", array.context, grad)
             grads[node] = leaf(grad), SAVERS[request]
-    device = find(contexts[0]).name  # of several, each is a processor
     heads = {
-        variable(f"{e.node.name}_head_gradient"): Buffer(shapes[e], types[e], device=device)
-        for e in graph.outputs[:losses]
+        variable(f"{e.node.name}_head_gradient"): Buffer(shapes[e], types[e], device=find(ctx).name)
+        for e, ctx in zip(graph.outputs[:losses], contexts, strict=False)
     }
     inputs = {n: leaf(a) for n, a in tables}
     places = [None if o is None else leaf(o) for o in outputs]

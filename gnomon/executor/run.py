@@ -75,7 +75,7 @@ class Run:
         self._builder: Builder | gpu_program.Builder = (
             Builder(self.layout, arena)
             if self.layout.device.host
-            else gpu_program.Builder(self.layout, arena)
+            else gpu_program.Builder(self.layout)
         )
         self._prepared: Prepared | None = None
         self._apart = not config.get("programs")

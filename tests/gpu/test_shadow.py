@@ -403,6 +403,8 @@ if "arrays" in sys.argv:
         y = net(mx.nd.ones((2, 3)))
     y.backward()
     trainer.step(2)
+    bound = (mx.sym.Variable("x") * 2).simple_bind(mx.cpu(), x=(2,))
+    bound.forward()
     mx.nd.waitall()
 parts = ("cuda", "gpu", "lockstep", ".grid", "foreign", "statements.transfer", "remote.")
 print(*[m for m in sys.modules if m.startswith("gnomon") and any(p in m for p in parts)])

@@ -1,5 +1,4 @@
-"""Programs of GPUs: steps on fixed memory as one piece of work of a queue, from the second run on
-one CUDA graph.
+"""Programs of GPUs: steps on fixed memory as one piece of a queue's work, a CUDA graph.
 
 States: *made*; *begun* after the first run, which gives the steps to the queue one by one: whatever
 a library loads or makes for itself when it is first asked is there then; *recorded* from the second
