@@ -84,10 +84,10 @@ class Batch:
     ) -> None:
         """Have the engine run the statements on `arrays`, of which those numbered are written.
 
-        `more` are addresses of further memory, which no other code may write, one right behind the
-        other; `keep` owns it. An
-        array that is written may share no element with another. With `overtakes`, a worker runs it
-        as soon as the arrays are ready, before what else the processor's stream has to do.
+        `more` are addresses of further memory, one right behind the other, which no other code may
+        write; `keep` owns it. An array that is written may share no element with another. With
+        `overtakes`, a worker runs it as soon as the arrays are ready, before what else the
+        processor's stream has to do.
         """
         place = arrays[0].context
         way = ways.get(place.device_typeid)

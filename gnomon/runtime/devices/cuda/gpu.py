@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from gnomon.base import DeviceError, complaint
+from gnomon.collector import resting
 from gnomon.lock import reentrant
 from gnomon.runtime.devices.cuda import driver as drivers
 from gnomon.runtime.devices.cuda.driver import Driver, Image, Properties
@@ -127,7 +128,6 @@ class Gpu:
         self.lock = reentrant()
         self.queues: weakref.WeakSet[Queue] = weakref.WeakSet()
         self._ledger = Ledger()
-        self._put_off: list[tuple[int, int]] | None = None  # blocks given back amidst a capture
         self._context = driver.context(ordinal)
         self._thread = threading.local()
         self.default = Queue(self)
@@ -154,6 +154,7 @@ class Gpu:
             if several:
                 self._ledger.note(queue, reads, writes)
 
+    @resting()  # what the collector would free is no part of a capture, and would end it
     def captured(self, queue: Queue, work: Callable[[Driver], object]) -> int:
         """What `work` gives a queue, recorded as a graph; the caller has the lock, and has it
         destroyed by `destroy_graph`.
@@ -161,7 +162,7 @@ class Gpu:
         Raises:
             DeviceError: it cannot be recorded.
         """
-        driver, self._put_off = self.driver, []
+        driver = self.driver
         try:
             driver.begin_capture(queue.handle)
             work(driver)
@@ -169,10 +170,6 @@ class Gpu:
         except BaseException:
             driver.abandon_capture(queue.handle)
             raise
-        finally:
-            put_off, self._put_off = self._put_off, None
-            for block in put_off:
-                self.release(*block)
 
     def destroy_graph(self, graph: int) -> None:
         """Forget a graph; after an error there may be none any more."""
@@ -210,11 +207,7 @@ class Gpu:
         return address
 
     def release(self, address: int, nbytes: int) -> None:
-        """Gives a block back when all work on it is done; the collector may, amidst a capture."""
-        with self.lock:
-            if self._put_off is not None:
-                self._put_off.append((address, nbytes))
-                return
+        """Gives a block back when all work on it is done."""
         self._write(address, nbytes, lambda driver, stream: driver.free(address, stream))
 
     def clear(self, address: int, nbytes: int, is_new: bool) -> None:
