@@ -129,11 +129,20 @@ class Simulated:
         return context
 
     def stream_of(self, call: str, stream: int) -> _Stream:
-        """A stream of the calling thread's context, for a call that may be recorded, if any."""
+        """A stream of the calling thread's context, for work that may be captured."""
         found = self.plain_stream(call, stream)
         if found.capture is not None:
             found.capture.check(call)
         return found
+
+    def uncaptured(self, call: str, stream: int) -> _Stream:
+        """A stream of the calling thread's context, for a call that cannot be captured."""
+        return self._checked(call, self.plain_stream(call, stream))
+
+    def _checked(self, call: str, stream: _Stream) -> _Stream:
+        if stream.capture is not None:
+            stream.capture.refuse(call)
+        return stream
 
     def plain_stream(self, call: str, stream: int) -> _Stream:
         """A stream of the calling thread's context, captured or not."""
@@ -236,7 +245,7 @@ class Simulated:
 
     def destroy_stream(self, stream: int) -> None:
         with self.lock:
-            found = self.stream_of("cuStreamDestroy", stream)
+            found = self.uncaptured("cuStreamDestroy", stream)
             self._finish("cuStreamDestroy", lambda: not found.tasks)
             self.remove(stream)
 
@@ -257,10 +266,7 @@ class Simulated:
 
     def _awaited(self, call: str, stream: int) -> _Stream:
         """A stream of any context, which the processor asks for or waits for."""
-        found: _Stream = self.get(call, _Stream, stream)
-        if found.capture is not None:
-            found.capture.check(call)
-        return found
+        return self._checked(call, self.get(call, _Stream, stream))
 
     def create_event(self) -> int:
         with self.lock:
@@ -279,7 +285,7 @@ class Simulated:
     def record(self, event: int, stream: int) -> None:
         with self.lock:
             found = self.get("cuEventRecord", Event, event)
-            self.mark(found, self.stream_of("cuEventRecord", stream))
+            self.mark(found, self.uncaptured("cuEventRecord", stream))
 
     def mark(self, event: Event, queue: _Stream) -> None:
         """The event means all that the stream was given so far."""
@@ -305,7 +311,7 @@ class Simulated:
 
     def allocate(self, nbytes: int, stream: int) -> int:
         with self.lock:
-            queue = self.stream_of("cuMemAllocAsync", stream)
+            queue = self.uncaptured("cuMemAllocAsync", stream)
             block = self.spaces[queue.context - 1].reserve(nbytes)
 
             def run(work: Work) -> None:
@@ -316,7 +322,7 @@ class Simulated:
 
     def free(self, address: int, stream: int) -> None:
         with self.lock:
-            queue = self.stream_of("cuMemFreeAsync", stream)
+            queue = self.uncaptured("cuMemFreeAsync", stream)
             space = self.spaces[queue.context - 1]
 
             def run(work: Work) -> None:
@@ -371,7 +377,7 @@ class Simulated:
             queue = self.stream_of("cuMemcpyAsync", stream)
             into, out = self._space(dest), self._space(source)
             if queue.capture is not None and None in (into, out):
-                queue.capture.check("cuMemcpyAsync of the processor's memory")
+                queue.capture.refuse("cuMemcpyAsync of the processor's memory")
             staged = None
             if out is None and self._pageable(source, nbytes):
                 staged = ctypes.string_at(source, nbytes)

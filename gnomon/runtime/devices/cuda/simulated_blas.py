@@ -95,7 +95,7 @@ class SimulatedBlas:
     def set_stream(self, handle: int, stream: int) -> None:
         with self.driver.lock:
             found = self._handle("cublasSetStream", handle)
-            self.driver.stream_of("cublasSetStream", stream)
+            self.driver.uncaptured("cublasSetStream", stream)
             found.stream, found.workspace = stream, (0, 0)
 
     def set_workspace(self, handle: int, address: int, nbytes: int) -> None:

@@ -4,10 +4,10 @@ A launch gives its stream all of that work, in the order of the capture, so othe
 in between as they may with work that is given piece by piece, and races are found as there. It
 comes behind the graph's launch before, on whichever stream that was.
 
-While a stream is captured it takes kernels, products, fills and copies between GPUs' memories. All
-else is refused as the real driver does, which ends the capture: waiting for the stream, events,
-launches of graphs, and, by the thread that captures, modules and pinned memory. Taking and freeing
-memory is refused here, where the real one would make it a part of the graph.
+While a stream is captured it takes kernels, libraries' work, fills and copies between GPUs'
+memories. All else is refused, and ends the capture: waiting for the stream, launches of graphs,
+and, by the thread that captures, modules and pinned memory. What the real driver would make a part
+of the graph, and no program here means, is refused as well: events, taking and freeing memory.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ from gnomon.runtime.devices.cuda.simulated_memory import Work
 
 if TYPE_CHECKING:
     from gnomon.runtime.devices.cuda.simulated import Event, Simulated
-
-RECORDED = ("cuLaunchKernel", "cublasGemmStridedBatchedEx", "cuMemsetD8Async", "cuMemcpyAsync")
 
 
 class Piece(NamedTuple):
@@ -41,13 +39,15 @@ class Capture:
     pieces: list[Piece]
     broken: str = ""
 
+    def refuse(self, call: str) -> None:
+        """Refuse a call that cannot be captured, by which the capture is lost."""
+        self.broken = self.broken or call
+        raise DeviceError(
+            f"{call}: CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED: the stream is being captured"
+        )
+
     def check(self, call: str) -> None:
-        """Refuse a call that cannot be recorded, by which the capture is lost."""
-        if call not in RECORDED:
-            self.broken = self.broken or call
-            raise DeviceError(
-                f"{call}: CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED: the stream is being captured"
-            )
+        """Refuse work where the capture is lost."""
         if self.broken:
             raise _lost(call, self)
 
@@ -114,11 +114,11 @@ class Graphs:
         """Refuse to a thread that captures what would disturb that."""
         for capture in self.captures:
             if capture.thread == threading.get_ident():
-                capture.check(call)
+                capture.refuse(call)
 
     def launch(self, graph: int, stream: int) -> None:
         """See `Driver.launch_graph`."""
-        queue = self.driver.stream_of("cuGraphLaunch", stream)
+        queue = self.driver.uncaptured("cuGraphLaunch", stream)
         found: Graph = self.driver.get("cuGraphLaunch", Graph, graph)
         if found.context != queue.context:
             raise DeviceError(
