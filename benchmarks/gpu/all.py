@@ -30,7 +30,7 @@ import work
 from figures import formula_of
 
 import gnomon as mx
-from gnomon import nd, shadow
+from gnomon import autograd, nd, shadow
 from gnomon.expr.node import Expr
 from gnomon.plan.statement import Store
 from gnomon.runtime.devices.cuda import gpu as gpus
@@ -41,6 +41,7 @@ CHECKED = 100_000  # elements of a row whose result is compared
 TOLERANCE = (2e-3, 2e-4)
 TOLERANCE_OF_PRODUCTS = {"float32": (1e-3, 1e-3), "float16": (1e-2, 0.5), "float64": (1e-9, 1e-9)}
 LARGEST = 8192  # rows of a matrix
+IMAGES = 64
 LAUNCHES = 1000
 BATCH = 128  # of a network's step
 MINUTE = 60
@@ -155,6 +156,46 @@ def multiplied(dtype: str) -> Callable[[argparse.Namespace], dict[str, Any]]:
     return run
 
 
+def convolved(dtype: str) -> Callable[[argparse.Namespace], dict[str, Any]]:
+    """How fast a layer of ResNet-50 is convolved, with its gradients; and whether that is right."""
+
+    def run(options: argparse.Namespace) -> dict[str, Any]:
+        channels, side = 64, 56
+        images = max(1, min(IMAGES, options.size // (channels * side * side)))
+        numbers = np.random.default_rng(0)
+        data = numbers.standard_normal((images, channels, side, side)).astype(dtype)
+        weight = (numbers.standard_normal((channels, channels, 3, 3)) / 24).astype(dtype)
+
+        def step(x: Any, w: Any) -> Any:
+            with autograd.record():
+                y = nd.Convolution(x, w, kernel=(3, 3), pad=(1, 1), num_filter=64, no_bias=True)
+            y.backward()
+            return y
+
+        def arrays(ctx: mx.Context, count: int) -> tuple[Any, Any]:
+            found = [nd.array(v, ctx=ctx, dtype=dtype) for v in (data[:count], weight)]
+            for x in found:
+                x.attach_grad()
+            return found[0], found[1]
+
+        found = []
+        for ctx in (mx.gpu(0), mx.cpu()):
+            x, w = arrays(ctx, 1)
+            found.append([v.asnumpy().astype(np.float64) for v in (step(x, w), x.grad, w.grad)])
+        x, w = arrays(mx.gpu(0), images)
+        seconds = seconds_of(lambda: step(x, w), options.repeats)
+        pairs = zip(*found, strict=True)
+        return {
+            "right": all(np.allclose(*pair, *TOLERANCE_OF_PRODUCTS[dtype]) for pair in pairs),
+            "images": images,
+            "seconds": seconds,
+            "tflops": 3 * 2 * images * side * side * channels * channels * 9 / seconds / 1e12,
+            "cudnn": gpus.get(0).driver.dnn() is not None,
+        }
+
+    return run
+
+
 def operated(_: argparse.Namespace) -> dict[str, Any]:
     """What operators on small arrays cost in Python, one after the other."""
     x, w = (nd.ones((8, 8), ctx=mx.gpu(0)) for _ in range(2))
@@ -221,6 +262,7 @@ ROWS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
     "copy": copied,
     **{f"time {row}": timed(row) for row in work.ROWS},
     **{f"product {dtype}": multiplied(dtype) for dtype in TOLERANCE_OF_PRODUCTS},
+    **{f"convolution {dtype}": convolved(dtype) for dtype in TOLERANCE_OF_PRODUCTS},
     "launch": launched,
     "operators": operated,
     **{f"network {name}": bound(name) for name in NETWORKS},

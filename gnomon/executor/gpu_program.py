@@ -23,6 +23,7 @@ from gnomon.graph.task import Task
 from gnomon.runtime.devices.cuda.gpu import Gpu
 from gnomon.runtime.kernels.gpu_kernel import GpuStep
 from gnomon.runtime.kernels.gpu_program import GpuProgram
+from gnomon.runtime.statements.gpu import unrolls
 from gnomon.runtime.statements.prepare import prepare
 
 
@@ -58,7 +59,7 @@ class Builder:
     def build(self, part: slice, name: str, apart: bool = False) -> tuple[Segment, ...]:
         """The tasks of `part`, compiled; with `apart`, each is a segment of its own."""
         numbered = enumerate(self.layout.tasks[part])
-        runs = groupby(numbered, key=lambda kt: (on_gpu(kt[1]), kt[0] if apart else -1))
+        runs = groupby(numbered, key=lambda kt: (self._is_here(kt[1]), kt[0] if apart else -1))
         groups = [(there, [task for _, task in group]) for (there, _), group in runs]
         return tuple(
             segment
@@ -102,10 +103,10 @@ class Builder:
             found = self._steps[task] = made
         return found
 
-
-def on_gpu(task: Task) -> bool:
-    """Whether kernels and libraries of a GPU do a task."""
-    form = task.form
-    if form is None or not form.has_call:
-        return form is not None
-    return not any(isinstance(n, Call) and n.unrolls for n in postorder(form.values))
+    def _is_here(self, task: Task) -> bool:
+        """Whether kernels and libraries of the GPU do a task."""
+        form = task.form
+        if form is None or not form.has_call:
+            return form is not None
+        name = self.layout.device.name
+        return not any(isinstance(n, Call) and unrolls(n, name) for n in postorder(form.values))

@@ -329,9 +329,14 @@ class Call(Composite):
         Libraries that have the call in single precision alone are faster by far than a loop nest,
         and what is summed, or passed from step to step, is rounded once.
         """
+        wide = self.widened()
+        return None if wide is self else cast(wide, self.dtype)
+
+    def widened(self) -> Self:
+        """The call itself; of floats of 16 bits the one that is in float32."""
         if self.dtype.kind != "f" or self.dtype.size != 2:
-            return None
+            return self
         operands = (cast(c, dt.float32) if c.dtype is self.dtype else c for c in self.children)
         wide = self.rebuild(operands, int, self.shape)
         object.__setattr__(wide, "dtype", dt.float32)
-        return cast(wide, self.dtype)
+        return wide

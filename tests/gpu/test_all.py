@@ -29,10 +29,12 @@ def test_rows_are_written_once(tmp_path):
     out = tmp_path / "gpu.jsonl"
     (first,) = run(out, "about", gpu="off")
     assert "no GPU can be used" in first["error"]
-    right, time, product = run(out, "about", "check every other", "time sgd", "product float32")
+    rows = "check every other", "time sgd", "product float32", "convolution float32"
+    right, time, product, convolution = run(out, "about", *rows)
     assert right == {"row": "check every other", "size": 1000, "right": True}
     assert time["gb_per_s"] > 0
     assert product["right"] and product["cublas"]
+    assert convolution["right"] and convolution["cudnn"]
     assert not run(out, "time sgd")
     kept = [json.loads(line) for line in out.read_text().splitlines()]
-    assert kept == [first, right, time, product]
+    assert kept == [first, right, time, product, convolution]

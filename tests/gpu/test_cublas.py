@@ -16,7 +16,7 @@ from gnomon import dtype as dtypes
 from gnomon.base import DeviceError
 from gnomon.expr.call import batch_dot, dot
 from gnomon.plan.statement import Store
-from gnomon.runtime.devices.cuda import cublas, gpu
+from gnomon.runtime.devices.cuda import cublas, gpu, wheels
 from gnomon.runtime.devices.cuda.blas import Gemm
 from gnomon.runtime.devices.cuda.simulated import Simulated
 from gnomon.runtime.devices.cuda.simulated_blas import SimulatedBlas
@@ -378,12 +378,12 @@ def test_where_the_library_is_looked_for(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     for name in ("nvidia", "nvidia.cublas"):
         monkeypatch.delitem(sys.modules, name, raising=False)
-    found = list(cublas.files(cublas.NAMES, cublas.WHEELS))
+    found = list(wheels.files(cublas.NAMES, cublas.WHEELS))
     assert found == [str(folder / "libcublas.so.12"), *cublas.NAMES]
 
 
 def test_a_library_that_lacks_a_call_is_none(monkeypatch):
-    monkeypatch.setattr(cublas, "files", lambda names, wheels: ["first", "second"])
+    monkeypatch.setattr(wheels, "files", lambda names, wheels: ["first", "second"])
     opened = {"second": types.SimpleNamespace(cublasCreate_v2=types.SimpleNamespace())}
 
     def open_(file):
@@ -391,9 +391,9 @@ def test_a_library_that_lacks_a_call_is_none(monkeypatch):
             raise OSError(file)
         return opened[file]
 
-    monkeypatch.setattr(cublas.ctypes, "CDLL", open_)
-    assert cublas._opened() is None
+    monkeypatch.setattr(wheels.ctypes, "CDLL", open_)
+    assert wheels.opened((), (), cublas.CALLS) is None
     full = types.SimpleNamespace(**{name: types.SimpleNamespace() for name in cublas.CALLS})
     opened["second"] = full
-    assert cublas._opened() is full
+    assert wheels.opened((), (), cublas.CALLS) is full
     assert full.cublasCreate_v2.argtypes == (ctypes.c_void_p,)

@@ -252,7 +252,7 @@ def loop():
 TOLD = {
     custom: ["Custom", "_backward_Custom"],
     sorting: ["sort", "_backward_sort"],
-    recurrent: ["RNN", "_backward_RNN"],
+    recurrent: [],
     looked_up: [],
     loop: ["_foreach", "_backward__foreach"],
 }

@@ -7,7 +7,7 @@ import pytest
 
 from gnomon import autograd, nd
 from gnomon.ndarray.core.bounded_cache import LEARNT, RECIPES
-from gnomon.runtime.libraries import recurrent
+from gnomon.runtime.libraries import recurrent_work
 
 GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1}
 INPUTS, HIDDEN = 3, 4
@@ -35,19 +35,19 @@ def gradients(length, mode, batch=2):
 @pytest.mark.parametrize("mode", GATES)
 def test_steps_are_the_first_one_at_other_addresses(mode, batch, monkeypatch):
     made = []
-    bound = recurrent._bound
+    bound = recurrent_work._bound
 
     def noted(stores, name):
         made.append(name)
         return bound(stores, name)
 
-    monkeypatch.setattr(recurrent, "_bound", noted)
+    monkeypatch.setattr(recurrent_work, "_bound", noted)
     gradients(3, mode, batch)
     few = len(made)
     lengths = 1, 2, 9, 23
     found = [gradients(length, mode, batch) for length in lengths]
     assert 0 < len(made) <= 5 * few
-    monkeypatch.setattr(recurrent, "_FEWEST", 1 << 30)
+    monkeypatch.setattr(recurrent_work, "_FEWEST", 1 << 30)
     RECIPES.forget()
     LEARNT.forget()
     expected = [gradients(length, mode, batch) for length in lengths]

@@ -40,6 +40,7 @@ from gnomon.runtime.devices.cuda.gpu import Gpu, synchronise
 from gnomon.runtime.devices.pool import pool_of
 from gnomon.runtime.kernels.gpu_template import GpuTemplate
 from gnomon.runtime.statements import transfer
+from gnomon.runtime.statements.gpu import unrolls
 
 __all__ = ["apply", "around", "gradient", "imported", "move", "new", "zeros"]
 
@@ -161,7 +162,7 @@ class _There:
         """A recipe that does a work; NotShared as for the processor."""
         values = work.express(work.leaves(), Draws(lambda: Buffer((2,), int64)))
         nodes = postorder([v for v in values if v is not None])
-        if any(isinstance(node, Call) and node.unrolls for node in nodes):
+        if any(isinstance(node, Call) and unrolls(node, self.name) for node in nodes):
             return Recipe(None, [], [], given)
         return Recipe(*template_for(work, self._template), given)
 

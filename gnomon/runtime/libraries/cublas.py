@@ -7,12 +7,13 @@ pool, so that products of several queues share no memory. It is made for the que
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gnomon import dtype as dtypes
 from gnomon.base import DeviceError
 from gnomon.expr.call import Dot
+from gnomon.expr.composite import Call
 from gnomon.expr.node import Buffer
 from gnomon.plan.cut import Invoke, reach
 from gnomon.runtime.devices import pool
@@ -20,7 +21,7 @@ from gnomon.runtime.devices.cuda.blas import Blas, Gemm
 from gnomon.runtime.devices.cuda.driver import Driver
 from gnomon.runtime.devices.cuda.gpu import Gpu, Queue
 from gnomon.runtime.kernels.gpu_kernel import GpuStep, Span
-from gnomon.runtime.libraries.calls import Copied, multiplied
+from gnomon.runtime.libraries.calls import Copied, multiplied, rows_dense
 from gnomon.runtime.libraries.product import Product
 
 DTYPES = (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64)
@@ -39,19 +40,19 @@ class Handle:
 
         def made(driver: object) -> None:
             self.number = blas.create()
-            weakref.finalize(queue, _destroy, gpu, blas, self.number).atexit = False
+            weakref.finalize(queue, forget, gpu, blas.destroy, self.number).atexit = False
             blas.set_stream(self.number, queue.handle)
             blas.set_workspace(self.number, self.workspace.address, nbytes)
 
         gpu.give(queue, (), [span], made)  # the queue comes after who had that memory before
 
 
-def _destroy(gpu: Gpu, blas: Blas, handle: int) -> None:
-    """Forgets a handle; after an error there may be none any more."""
+def forget(gpu: Gpu, release: Callable[[int], None], handle: int) -> None:
+    """Gives a handle of a library's back; after an error there may be none any more."""
     try:
         with gpu.lock:
             gpu.enter()
-            blas.destroy(handle)
+            release(handle)
     except DeviceError:
         pass
 
@@ -87,19 +88,33 @@ def supported(call: Any, gpu: Gpu) -> bool:
         isinstance(call, Dot)
         and call.dtype in DTYPES
         and 0 not in (*call.a.shape, *call.b.shape)
-        and gpu.driver.blas() is not None
+        and found(gpu)
     )
+
+
+def found(gpu: Gpu) -> bool:
+    """Whether the library is installed."""
+    return gpu.driver.blas() is not None
+
+
+def fits(call: Call, dest: Buffer) -> bool:
+    """Whether cuBLAS stores straight into memory of the layout of `dest`."""
+    return rows_dense(dest)
 
 
 def steps(invoke: Invoke, queue: Queue, copied: Copied) -> list[GpuStep]:
     """The steps of a supported product; `copied` copies what cuBLAS cannot read."""
     what, a, b, before = multiplied(invoke, copied)
-    matrices = [b, a, invoke.dest]  # by columns all are transposed, and B comes first
+    return [*before, product_step(what, a, b, invoke.dest, queue)]
+
+
+def product_step(what: Product, a: Buffer, b: Buffer, c: Buffer, queue: Queue) -> GpuStep:
+    """The step of a product of matrices that lie by rows."""
+    matrices = [b, a, c]  # by columns all are transposed, and B comes first
     spans = [_span(k, x, k == 2) for k, x in enumerate(matrices)]
     words = [x.address for x in matrices]
-    issue = GemmIssue(by_columns(what))
     keep = [matrices, [x.owner for x in matrices]]
-    return [*before, GpuStep(issue, words, spans, queue, what.name, keep, what.bytes)]
+    return GpuStep(GemmIssue(by_columns(what)), words, spans, queue, what.name, keep, what.bytes)
 
 
 def _span(word: int, buffer: Buffer, writes: bool) -> Span:

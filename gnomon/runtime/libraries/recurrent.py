@@ -13,16 +13,14 @@ row's numbers are the same either way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise, starmap
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import Any
 
 from gnomon.dtype import DType
 from gnomon.expr.call.cell import Kept
 from gnomon.expr.call.rnn import (
-    Areas,
     Layer,
     Recurrence,
     RecurrenceGradient,
@@ -35,24 +33,27 @@ from gnomon.expr.call.rnn import (
 from gnomon.expr.composite import Call
 from gnomon.expr.ext import broadcast_axis, reduce
 from gnomon.expr.node import Buffer, Expr, Scalar
-from gnomon.plan.cut import Invoke, reach
-from gnomon.plan.statement import Store, Structure
+from gnomon.plan.cut import Invoke
+from gnomon.plan.statement import Store
 from gnomon.runtime import cpu_caches
 from gnomon.runtime.execution import threads
-from gnomon.runtime.execution.parallel_chains import parallel_chains
 from gnomon.runtime.execution.program import Step
-from gnomon.runtime.execution.repeated import Moved, repeated
-from gnomon.runtime.kernels.cache import CACHE
-from gnomon.runtime.kernels.scratch import copied, temporary
-from gnomon.runtime.kernels.template import blocks_of
 from gnomon.runtime.libraries import gemm, tile
-from gnomon.runtime.libraries.neural import saved
+from gnomon.runtime.libraries.recurrent_work import (
+    Factor,
+    HostWork,
+    Work,
+    area,
+    flat,
+    packs,
+    part,
+    parts,
+    slot,
+)
 from gnomon.shape import prod
 
 _ROWS = 8  # rows of a batch that are worth a thread of their own
 _PART = 8  # of the second-level cache: what gates may fill beside the weights
-_FEWEST = 3  # steps in time that native code goes through
-_EARN = 64  # rows of all steps in time that packing the weights pays for
 
 
 def supported(call: Call) -> bool:
@@ -70,169 +71,23 @@ def _readable(call: Call) -> bool:
 
 def steps(invoke: Invoke) -> list[Step]:
     """The work of a recurrence or of its gradient, on buffers."""
+    return steps_of(HostWork(invoke.call.dtype), invoke)
+
+
+def steps_of(work: Work, invoke: Invoke) -> list[Any]:
+    """The same of the device that `work` is for."""
     call = invoke.call
-    made = _Work(call.dtype)
     straight = invoke.saver == "saveto" and invoke.scale == 1.0
-    out = invoke.dest if straight else temporary(call)
+    out = invoke.dest if straight else work.temporary(call.shape)
     if isinstance(call, Recurrence):
-        _forward(made, call, out)
+        _forward(work, call, out)
     else:
         assert isinstance(call, RecurrenceGradient)
-        _backward(made, call, out)
+        _backward(work, call, out)
     if not straight:
-        made.steps.append(saved(invoke, out))
-    return made.steps
-
-
-class _Factor(NamedTuple):
-    """The right operand of products: its columns, and how it lies."""
-
-    stored: Buffer
-    columns: int
-    how: dict[str, Any]
-
-
-Time = tuple[int, int, int]  # a step in time, and the states before and after it, by number
-Make = Callable[..., list[Buffer]]
-
-
-class _Work:
-    """The steps so far, and ways to add one."""
-
-    def __init__(self, dtype: DType) -> None:
-        self.steps: list[Step] = []
-        self.dtype = dtype
-
-    def dense(self, operand: Any) -> Buffer:
-        """An operand without gaps: itself, or a copy."""
-        assert isinstance(operand, Buffer)
-        if operand.contiguous:
-            return operand
-        copy, making = copied(operand)
-        self.steps.extend(making)
-        return copy
-
-    def rows(self, operand: Any) -> Buffer:
-        """An operand whose rows, along its last axis, have no gaps: itself, or a copy."""
-        dense = operand.strides[-1] == 1 and operand.strides[-2] >= operand.shape[-1]
-        return operand if dense else self.dense(operand)
-
-    def kernel(self, stores: Sequence[Store], name: str) -> None:
-        """One kernel with all these destinations."""
-        self.steps.append(_bound(stores, name))
-
-    def each(self, times: Sequence[Time], make: Make, name: str, alike: bool) -> None:
-        """What `make` adds for each of `times`, which follow each other.
-
-        It gives the operands that lie elsewhere each time; where times are `alike` in all but
-        these, native code goes through them.
-        """
-        if not alike or len(times) < _FEWEST:
-            for time in times:
-                make(self, *time)
-            return
-        works = _Work(self.dtype), _Work(self.dtype)
-        operands = [make(work, *time) for work, time in zip(works, times, strict=False)]
-        blocks = ([b for s in work.steps for b in blocks_of(s)] for work in works)
-        moved = starmap(_moved, zip(*operands, strict=True))
-        pairs = zip(*blocks, strict=True)
-        self.steps.append(repeated(works[0].steps, pairs, list(moved), len(times), name))
-
-    def product(
-        self, a: Buffer, b: _Factor, c: Buffer, *, beta: float = 0.0, transpose_a: bool = False
-    ) -> None:
-        """c = a b + beta c; more than two axes of both count as rows, or as many products."""
-        batch, strides = 1, None
-        if a.contiguous and c.contiguous:
-            a, c = flat(a), flat(c)
-        elif len(a.shape) > 2:
-            batch, strides = a.shape[0], (a.strides[0], 0, c.strides[0])
-        m, k = a.shape[-2:][:: -1 if transpose_a else 1]
-        made = gemm.gemm_step(
-            self.dtype, m, b.columns, k, a.address, b.stored.address, c.address,
-            transpose_a=transpose_a, lda=a.strides[-2], ldc=c.strides[-2], beta=beta,
-            batch=batch, strides=strides, keep=(a, b, c), **b.how,
-        )  # fmt: skip
-        self.steps.append(made)
-
-    def factors(self, packed: bool, **matrices: tuple[Any, bool]) -> dict[str, _Factor]:
-        """Right operands of products, `packed` or as they are; those marked are transposed."""
-        found, chains = {}, []
-        for name, (operand, turned) in matrices.items():
-            matrix = self.dense(operand)
-            inner, columns = matrix.shape[:: -1 if turned else 1]
-            how: dict[str, Any] = {"transpose_b": turned}
-            if packed:
-                strides = (1, inner) if turned else (columns, 1)
-                seen = Buffer((inner, columns), matrix.dtype, strides, matrix.address, matrix)
-                matrix, packing = tile.panels(seen)
-                chains.append(packing)
-                how = {"packed": True}
-            found[name] = _Factor(matrix, columns, how)
-        self.spread(chains, "pack")
-        return found
-
-    def spread(self, chains: Sequence[Sequence[Step]], name: str) -> None:
-        """What several chains of steps do, at once; one chain step by step."""
-        if len(chains) == 1:
-            self.steps.extend(chains[0])
-        elif chains:
-            self.steps.append(parallel_chains(chains, name))
-
-
-def _moved(first: Buffer, second: Buffer) -> Moved:
-    (begin, end), (then, _) = reach(first), reach(second)
-    return Moved(begin, then, end - begin)
-
-
-def _bound(stores: Sequence[Store], name: str) -> Step:
-    """The step of one kernel with all these destinations."""
-    structure = Structure(stores)
-    return CACHE.get(stores, structure).bind(structure, name)
-
-
-def flat(matrix: Buffer) -> Buffer:
-    """A buffer seen as rows: itself where it has two axes."""
-    if len(matrix.shape) == 2:
-        return matrix
-    shape = prod(matrix.shape[:-1]), matrix.shape[-1]
-    return Buffer(shape, matrix.dtype, None, matrix.address, matrix)
-
-
-def area(vector: Buffer, areas: Areas, name: str) -> Buffer:
-    """The array `name` in the vector."""
-    address = vector.address + areas.starts[name] * vector.dtype.size
-    return Buffer(areas.shapes[name], vector.dtype, None, address, vector)
-
-
-def part(array: Buffer, axis: int, begin: int, end: int) -> Buffer:
-    """The elements from `begin` to `end` along an axis."""
-    shape = list(array.shape)
-    shape[axis] = end - begin
-    address = array.address + begin * array.strides[axis] * array.dtype.size
-    return Buffer(shape, array.dtype, array.strides, address, array)
-
-
-def slot(states: Buffer, k: int) -> Buffer:
-    """`states[k]`."""
-    address = states.address + k * states.strides[0] * states.dtype.size
-    return Buffer(states.shape[1:], states.dtype, states.strides[1:], address, states)
-
-
-def parts(gates: Buffer, count: int) -> list[Buffer]:
-    """An array as `count` of them side by side along its last axis."""
-    size = gates.shape[-1] // count
-    return [part(gates, -1, k * size, (k + 1) * size) for k in range(count)]
-
-
-def packs(layer: Layer, dtype: DType, weights: int) -> bool:
-    """Whether the weights are packed, of which each step reads so many numbers.
-
-    Larger ones than a core's cache pass by it in every step, whichever way they lie: two layers of
-    650 states then take 1.1 times the time of products by a library.
-    """
-    many = layer.batch > 1 and layer.steps * layer.batch >= _EARN
-    return many and tile.packs(dtype) and weights * dtype.size <= cpu_caches.own()
+        value = out if invoke.scale == 1.0 else out * invoke.scale
+        work.kernel([Store(invoke.dest, invoke.saver, value)], "store")  # type: ignore[arg-type]
+    return work.steps
 
 
 def packs_forward(layer: Layer, dtype: DType) -> bool:
@@ -249,7 +104,7 @@ def shares(layer: Layer) -> list[tuple[int, int]]:
     return list(pairwise(ends))
 
 
-def _forward(work: _Work, call: Recurrence, out: Buffer) -> None:
+def _forward(work: Work, call: Recurrence, out: Buffer) -> None:
     """Add the steps of a recurrence: everything lies in its result."""
     y, areas = call.layer, call.layer.areas()
     arrays = {name: area(out, areas, name) for name in areas.shapes}
@@ -259,13 +114,13 @@ def _forward(work: _Work, call: Recurrence, out: Buffer) -> None:
     matrices: dict[str, Any] = {name: getattr(call, name) for name in y.weights}
     if call.packed:
         packed, how = True, {"packed": True}
-        weights = {n: _Factor(work.dense(w), y.weights[n][0], how) for n, w in matrices.items()}
+        weights = {n: Factor(work.dense(w), y.weights[n][0], how) for n, w in matrices.items()}
     else:
-        packed = packs_forward(y, work.dtype)
+        packed = work.packs(y, sum(map(prod, y.weights.values())))
         weights = work.factors(packed, **{n: (w, True) for n, w in matrices.items()})
     found = shares(y) if packed else [(0, y.batch)]
     data = work.rows(call.data) if len(found) > 1 else work.dense(call.data)
-    chains = [_Forward(call, arrays, *rows).chain(data, weights) for rows in found]
+    chains = [_Forward(call, arrays, *rows).chain(work.fresh(), data, weights) for rows in found]
     work.spread(chains, y.cell.name)
 
 
@@ -284,12 +139,12 @@ class _Forward:
             for b in biases
         )
 
-    def chain(self, data: Buffer, weights: dict[str, _Factor]) -> list[Step]:
+    def chain(self, work: Work, data: Buffer, weights: dict[str, Factor]) -> list[Any]:
         """All steps in time, with as many products of `data` at once as have room in the cache."""
-        y, work, given = self.layer, _Work(data.dtype), part(data, 1, *self.rows)
+        y, given = self.layer, part(data, 1, *self.rows)
         count = y.steps if y.batch == data.shape[1] else self._room(data.dtype)
         shapes = {} if y.wanted else y.gates()
-        scratch = {n: temporary(Buffer((count, *s[1:]), data.dtype)) for n, s in shapes.items()}
+        scratch = {n: work.temporary((count, *s[1:])) for n, s in shapes.items()}
         order = list(y.order())
         for times in (order[k : k + count] for k in range(0, y.steps, count)):
             first = min(times)[0]
@@ -307,10 +162,10 @@ class _Forward:
 
     def _step(
         self,
-        weights: dict[str, _Factor],
+        weights: dict[str, Factor],
         whole: dict[str, Buffer],
         first: int,
-        work: _Work,
+        work: Work,
         t: int,
         before: int,
         after: int,
@@ -360,7 +215,7 @@ def length_of(call: Any, begin: int, end: int) -> Expr | None:
     return None if call.length is None else part(call.length, 0, begin, end)
 
 
-def _backward(work: _Work, call: RecurrenceGradient, out: Buffer) -> None:
+def _backward(work: Work, call: RecurrenceGradient, out: Buffer) -> None:
     """Add the steps of a gradient: the states' gradients are carried in their final places."""
     y, areas = call.layer, call.layer.gradients()
     kept, before = work.dense(call.kept), y.areas()
@@ -373,10 +228,12 @@ def _backward(work: _Work, call: RecurrenceGradient, out: Buffer) -> None:
             work.kernel([Store(dest, "saveto", start)], "state")
     dy = work.dense(call.dy)
     matrices = {name: (getattr(call, name), False) for name in y.weights if name != "w_in"}
-    packed = packs(y, work.dtype, sum(prod(y.weights[name]) for name in matrices))
+    packed = work.packs(y, sum(prod(y.weights[name]) for name in matrices))
     weights = work.factors(packed, **matrices)
     found = shares(y) if packed else [(0, y.batch)]
-    chains = [_Backward(call, seen, grads, *rows).chain(dy, weights) for rows in found]
+    chains = [
+        _Backward(call, seen, grads, *rows).chain(work.fresh(), dy, weights) for rows in found
+    ]
     work.spread(chains, f"{y.cell.name} gradient")
     states, data = part(seen["h"], 0, *y.slots(before=True)), work.dense(call.data)
     z, r = grads["z"], grads["r" if y.cell.apart else "z"]
@@ -413,13 +270,13 @@ class _Backward:
         self.apart = part(grads["r"], 1, begin, end) if self.layer.cell.apart else self.z
         self.top = part(grads["top"], 1, begin, end) if "top" in grads else None
         self.raw: Buffer | None = None  # the gradient of what a cell gave to be projected
-        if self.top is not None:
-            self.raw = temporary(Buffer((end - begin, self.layer.hidden), self.z.dtype))
         self.length = length_of(call, begin, end)
 
-    def chain(self, dy: Buffer, weights: dict[str, _Factor]) -> list[Step]:
+    def chain(self, work: Work, dy: Buffer, weights: dict[str, Factor]) -> list[Any]:
         """All steps in time; `dy` are the gradients of the states after them."""
-        work, mine = _Work(dy.dtype), part(dy, 1, *self.rows)
+        mine = part(dy, 1, *self.rows)
+        if self.top is not None:
+            self.raw = work.temporary((self.layer.batch, self.layer.hidden))
         times = list(self.layer.order())[::-1]
         name, make = f"{self.layer.cell.name} gradient", partial(self._step, mine, weights)
         work.each(times, make, name, alike=self.length is None)
@@ -428,8 +285,8 @@ class _Backward:
     def _step(
         self,
         dy: Buffer,
-        weights: dict[str, _Factor],
-        work: _Work,
+        weights: dict[str, Factor],
+        work: Work,
         t: int,
         before: int,
         after: int,

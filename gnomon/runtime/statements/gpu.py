@@ -1,14 +1,14 @@
-"""Statements on GPUs: kernels, and products by cuBLAS, on the queue of the destination.
+"""Statements on GPUs: kernels, and NVIDIA's libraries, on the queue of the destination.
 
-Other calls are computed by their fallback expressions, products as well where cuBLAS is not
-installed.
+cuBLAS multiplies, for recurrent layers too, and cuDNN convolves. Other calls are computed by their
+fallback expressions, these as well where the library is not installed or does not do them.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gnomon.base import DeviceError
 from gnomon.expr.composite import Call
@@ -20,9 +20,10 @@ from gnomon.runtime.devices import device as devices
 from gnomon.runtime.devices.cuda.gpu import Gpu, Queue
 from gnomon.runtime.kernels.gpu_kernel import CACHE, GpuKernel, GpuStep
 from gnomon.runtime.kernels.scratch import temporary
-from gnomon.runtime.libraries import cublas
-from gnomon.runtime.libraries.calls import rows_dense
+from gnomon.runtime.libraries import cublas, cudnn, recurrent_gpu
 from gnomon.runtime.statements.backend import Backend
+
+LIBRARIES = cublas, cudnn, recurrent_gpu
 
 
 class LibrariesOf(NamedTuple):
@@ -30,17 +31,23 @@ class LibrariesOf(NamedTuple):
 
     queue: Queue
 
+    def _doing(self, call: Call) -> Any:
+        """The module of the library that carries out `call`, or None."""
+        gpu = self.queue.gpu
+        return next((m for m in LIBRARIES if m.supported(call, gpu)), None)
+
     def supported(self, call: Call) -> bool:
         """Whether one carries out `call`."""
-        return cublas.supported(call, self.queue.gpu)
+        return self._doing(call) is not None
 
     def fits(self, call: Call, dest: Buffer) -> bool:
         """Whether it stores straight into memory of the layout of `dest`."""
-        return rows_dense(dest)
+        return bool(self._doing(call).fits(call, dest))
 
     def steps(self, invoke: Invoke) -> list[GpuStep]:
         """The steps of a supported call."""
-        return cublas.steps(invoke, self.queue, self._copied)
+        found: list[GpuStep] = self._doing(invoke.call).steps(invoke, self.queue, self._copied)
+        return found
 
     def _copied(self, buffer: Buffer) -> tuple[Buffer, list[GpuStep]]:
         """A dense buffer, and the step that copies `buffer` there."""
@@ -48,6 +55,15 @@ class LibrariesOf(NamedTuple):
         stores = [Store(copy, "saveto", buffer)]
         structure = Structure(stores)
         return copy, [CACHE.get(stores, structure).bind(structure, "copy", self.queue)]
+
+
+def unrolls(call: Call, device: str) -> bool:
+    """Whether a GPU would compute a call as an expression that grows with a size."""
+    if not call.unrolls:
+        return False
+    gpu = devices.find(device)
+    assert isinstance(gpu, Gpu)
+    return not LibrariesOf(gpu.default).supported(call.widened())
 
 
 class OnQueue(NamedTuple):

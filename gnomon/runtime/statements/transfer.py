@@ -1,4 +1,7 @@
-"""Copies between the memories of devices: dense on both sides, else by way of a dense temporary."""
+"""Copies between the memories of devices: dense on both sides, else by way of a dense temporary.
+
+From one GPU to another they go straight where that one reaches the memory, else by the processor.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import numpy as np
 from gnomon.expr.node import Buffer
 from gnomon.plan.cut import reach
 from gnomon.plan.statement import Store
+from gnomon.runtime.devices.cuda import peer
 from gnomon.runtime.kernels import stages
 from gnomon.runtime.kernels.scratch import temporary
 from gnomon.runtime.statements.gpu import queue_of
@@ -29,7 +33,7 @@ def fetched(buffer: Buffer) -> Array:
 def transfer(dest: Buffer, source: Buffer) -> None:
     """Stores what one device's memory holds into another's.
 
-    It returns when the source may be written to again.
+    It returns when the source may be written to again; that of a GPU by statements.
 
     Raises:
         ShapeError, DTypeError: they do not fit; nothing has been written.
@@ -44,7 +48,7 @@ def transfer(dest: Buffer, source: Buffer) -> None:
         _to_host(there, here.address)
     elif there.device == "cpu":
         _to_gpu(here, there.address)
-    else:
+    elif not peer.copied(queue_of(here), here.address, queue_of(there), *reach(there)):
         held = temporary(there)
         _to_host(there, held.address)
         _to_gpu(here, held.address)

@@ -7,14 +7,12 @@ bits of the operands, is not asked for.
 from __future__ import annotations
 
 import ctypes
-import importlib.util
-from collections.abc import Iterator
 from ctypes import byref, c_char_p, c_int, c_int64, c_size_t, c_void_p
-from pathlib import Path
 from typing import Any
 
 from gnomon import dtype as dtypes
 from gnomon.base import DeviceError
+from gnomon.runtime.devices.cuda import wheels
 from gnomon.runtime.devices.cuda.blas import Gemm
 from gnomon.runtime.once import once
 
@@ -44,39 +42,11 @@ CALLS: dict[str, tuple[Any, ...]] = {
 }  # fmt: skip
 
 
-def files(names: tuple[str, ...], wheels: tuple[str, ...]) -> Iterator[str]:
-    """What may be the file of a library of NVIDIA's: in wheels, then where the system looks."""
-    for wheel in wheels:
-        try:
-            spec = importlib.util.find_spec(wheel)
-        except ModuleNotFoundError:  # there is no wheel of NVIDIA's at all
-            continue
-        for folder in (spec.submodule_search_locations or ()) if spec else ():
-            for name in names:
-                yield from map(str, Path(folder).glob(f"lib/{name}"))
-    yield from names
-
-
 @once
 def load() -> Library | None:
     """The library of this machine, or None."""
-    found = _opened()
+    found = wheels.opened(NAMES, WHEELS, CALLS)
     return None if found is None else Library(found)
-
-
-def _opened() -> ctypes.CDLL | None:
-    for file in files(NAMES, WHEELS):
-        try:
-            found = ctypes.CDLL(file)
-        except OSError:
-            continue
-        for name, arguments in CALLS.items():
-            function = getattr(found, name, None)
-            if function is None:  # it is too old
-                return None
-            function.argtypes, function.restype = arguments, c_int
-        return found
-    return None
 
 
 class Library:

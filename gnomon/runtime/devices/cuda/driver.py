@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gnomon.plan.grid import Grid
     from gnomon.runtime.devices.cuda import library, simulated
     from gnomon.runtime.devices.cuda.blas import Blas
+    from gnomon.runtime.devices.cuda.dnn import Dnn
 else:
     library = Later("gnomon.runtime.devices.cuda.library")
     simulated = Later("gnomon.runtime.devices.cuda.simulated")
@@ -85,6 +86,17 @@ class Driver(Protocol):
         call returns as well.
         """
 
+    def reach(self, ordinal: int, other: int) -> bool:
+        """Have one GPU reach the memory of another; whether it can."""
+
+    def copy_peer(
+        self, ends: tuple[int, int], gpus: tuple[int, int], nbytes: int, stream: int
+    ) -> None:
+        """Copies to the first of two addresses from the second, each in the memory of its GPU.
+
+        It is done when the stream comes to it, which is one of the first GPU.
+        """
+
     def fill(self, dest: int, byte: int, nbytes: int, stream: int) -> None:
         """Fills bytes when the stream comes to it."""
 
@@ -147,6 +159,9 @@ class Driver(Protocol):
 
     def blas(self) -> Blas | None:
         """The library of matrix products; None where it is not installed."""
+
+    def dnn(self) -> Dnn | None:
+        """The library of convolutions and poolings; None where it is not installed."""
 
 
 _found: dict[str, Driver] = {}

@@ -17,10 +17,12 @@ from gnomon.runtime.devices.cuda.driver import Image, Properties
 from gnomon.runtime.once import once
 
 if TYPE_CHECKING:
-    from gnomon.runtime.devices.cuda import cublas
+    from gnomon.runtime.devices.cuda import cublas, cudnn
     from gnomon.runtime.devices.cuda.blas import Blas
+    from gnomon.runtime.devices.cuda.dnn import Dnn
 else:
     cublas = Later("gnomon.runtime.devices.cuda.cublas")
+    cudnn = Later("gnomon.runtime.devices.cuda.cudnn")
 
 NAMES = ("libcuda.so.1", "libcuda.so") if sys.platform != "win32" else ("nvcuda.dll",)
 OUT_OF_MEMORY, NOT_READY = 2, 600
@@ -28,6 +30,7 @@ PROCESSORS, MAJOR, MINOR = 16, 75, 76  # attributes of a device
 ORDINAL = 9  # attribute of an address
 PORTABLE, NON_BLOCKING, NO_TIMING = 1, 1, 2  # flags of pinned memory, streams, events
 EXTRA_END, EXTRA_POINTER, EXTRA_SIZE = 0, 1, 2  # words of a launch's list
+DEVICE, READ_WRITE = 1, 3  # CUmemLocationType, CUmemAccess_flags
 THIS_THREAD = 1  # a capture forbids to this thread alone what would disturb it
 LOG_BYTES = 8192
 ERROR_LOG, ERROR_LOG_BYTES = 5, 6  # options of a module's load
@@ -51,6 +54,10 @@ CALLS: dict[str, tuple[Any, ...]] = {
     "cuMemHostAlloc": (c_void_p, c_size_t, c_uint),
     "cuMemFreeHost": _WORD,
     "cuMemcpyAsync": (c_uint64, c_uint64, c_size_t, c_void_p),
+    "cuDeviceCanAccessPeer": (c_void_p, c_int, c_int),
+    "cuDeviceGetDefaultMemPool": (c_void_p, c_int),
+    "cuMemPoolSetAccess": (c_void_p, c_void_p, c_size_t),
+    "cuMemcpyPeerAsync": (c_uint64, c_void_p, c_uint64, c_void_p, c_size_t, c_void_p),
     "cuMemsetD8Async": (c_uint64, c_ubyte, c_size_t, c_void_p),
     "cuStreamCreate": (c_void_p, c_uint),
     "cuStreamDestroy_v2": _WORD,
@@ -123,6 +130,7 @@ class Library:
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self._library = library
+        self._contexts: dict[int, int] = {}
 
     def _call(self, name: str, *arguments: Any) -> None:
         status = getattr(self._library, name)(*arguments)
@@ -153,7 +161,8 @@ class Library:
 
     def context(self, ordinal: int) -> int:
         device = self._given("cuDeviceGet", c_int, ordinal)
-        return self._given("cuDevicePrimaryCtxRetain", c_void_p, device)
+        made = self._contexts[ordinal] = self._given("cuDevicePrimaryCtxRetain", c_void_p, device)
+        return made
 
     def enter(self, context: int) -> None:
         self._call("cuCtxSetCurrent", context)
@@ -180,6 +189,22 @@ class Library:
 
     def copy(self, dest: int, source: int, nbytes: int, stream: int) -> None:
         self._call("cuMemcpyAsync", dest, source, nbytes, stream)
+
+    def reach(self, ordinal: int, other: int) -> bool:
+        """See `Driver`: the pool says who reaches its memory; access between contexts does not."""
+        mine, theirs = (self._given("cuDeviceGet", c_int, n) for n in (ordinal, other))
+        if not self._given("cuDeviceCanAccessPeer", c_int, mine, theirs):
+            return False
+        memory = self._given("cuDeviceGetDefaultMemPool", c_void_p, theirs)
+        access = (c_int * 3)(DEVICE, mine, READ_WRITE)  # CUmemAccessDesc
+        self._call("cuMemPoolSetAccess", memory, access, 1)
+        return True
+
+    def copy_peer(
+        self, ends: tuple[int, int], gpus: tuple[int, int], nbytes: int, stream: int
+    ) -> None:
+        into, out_of = (self._contexts[ordinal] for ordinal in gpus)
+        self._call("cuMemcpyPeerAsync", ends[0], into, ends[1], out_of, nbytes, stream)
 
     def fill(self, dest: int, byte: int, nbytes: int, stream: int) -> None:
         self._call("cuMemsetD8Async", dest, byte, nbytes, stream)
@@ -268,3 +293,6 @@ class Library:
 
     def blas(self) -> Blas | None:
         return cublas.load()
+
+    def dnn(self) -> Dnn | None:
+        return cudnn.load()

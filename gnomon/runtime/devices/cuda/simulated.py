@@ -28,8 +28,11 @@ from gnomon.plan.grid import Entry, Grid
 from gnomon.record import record
 from gnomon.runtime.devices.cuda.driver import Image, Properties
 from gnomon.runtime.devices.cuda.simulated_blas import SimulatedBlas
-from gnomon.runtime.devices.cuda.simulated_graph import Capture, Graphs, Piece
+from gnomon.runtime.devices.cuda.simulated_dnn import SimulatedDnn
+from gnomon.runtime.devices.cuda.simulated_graph import Graphs, Piece
 from gnomon.runtime.devices.cuda.simulated_memory import LaunchMemory, Space, Work
+from gnomon.runtime.devices.cuda.simulated_peer import Peers
+from gnomon.runtime.devices.cuda.simulated_stream import Event, Stream, Task
 
 GPUS = 2
 MEMORY = 1 << 30
@@ -37,32 +40,6 @@ PROCESSORS = 4
 ARCH = "sm_90"
 THREADS = 1024  # of a block at most
 WORD = (1 << 64) - 1
-
-
-@record(frozen=False)
-class _Task:
-    """A piece of work in its stream: `run` does it, where `ready` does not wait."""
-
-    work: Work
-    run: Callable[[], None]
-    ready: Callable[[], bool]
-
-
-@record(frozen=False, eq=False)
-class _Stream:
-    context: int
-    number: int
-    tasks: deque[_Task]
-    clock: dict[int, int]  # what work given now knows to be done
-    capture: Capture | None = None
-
-
-@record(frozen=False, eq=False)
-class Event:
-    """A mark in a stream; what comes before it is done when nothing is pending."""
-
-    clock: dict[int, int]
-    pending: list[_Task]  # the record, until it is done
 
 
 @record(frozen=False, eq=False)
@@ -93,6 +70,7 @@ class Simulated:
         self._thread = threading.local()
         self._known: dict[int, int] = {}  # what the processor has waited for
         self._pinned: dict[int, Any] = {}
+        self.peers = Peers(self)
         self._graphs = Graphs(self)
 
     # -- handles --------------------------------------------------------------------------------
@@ -128,25 +106,25 @@ class Simulated:
             raise DeviceError(f"{call}: CUDA_ERROR_INVALID_CONTEXT: this thread has entered none")
         return context
 
-    def stream_of(self, call: str, stream: int) -> _Stream:
+    def stream_of(self, call: str, stream: int) -> Stream:
         """A stream of the calling thread's context, for work that may be captured."""
         found = self.plain_stream(call, stream)
         if found.capture is not None:
             found.capture.check(call)
         return found
 
-    def uncaptured(self, call: str, stream: int) -> _Stream:
+    def uncaptured(self, call: str, stream: int) -> Stream:
         """A stream of the calling thread's context, for a call that cannot be captured."""
         return self._checked(call, self.plain_stream(call, stream))
 
-    def _checked(self, call: str, stream: _Stream) -> _Stream:
+    def _checked(self, call: str, stream: Stream) -> Stream:
         if stream.capture is not None:
             stream.capture.refuse(call)
         return stream
 
-    def plain_stream(self, call: str, stream: int) -> _Stream:
+    def plain_stream(self, call: str, stream: int) -> Stream:
         """A stream of the calling thread's context, captured or not."""
-        found: _Stream = self.get(call, _Stream, stream)
+        found: Stream = self.get(call, Stream, stream)
         if found.context != self.here(call):
             raise DeviceError(
                 f"{call}: CUDA_ERROR_INVALID_HANDLE: stream {stream} is of another context"
@@ -179,21 +157,21 @@ class Simulated:
 
     def give(
         self,
-        stream: _Stream,
+        stream: Stream,
         name: str,
         run: Callable[[Work], None],
         ready: Callable[[], bool] = lambda: True,
-    ) -> _Task:
+    ) -> Task:
         """Give work to a stream; some of what waits anywhere is done, as chance wants."""
         if stream.capture is not None:
             stream.capture.pieces.append(Piece(name, run))
-            return _Task(Work(name, stream.number, 0, {}), lambda: None, ready)
+            return Task(Work(name, stream.number, 0, {}), lambda: None, ready)
         for known, number in self._known.items():
             stream.clock[known] = max(stream.clock.get(known, 0), number)
         number = stream.clock.get(stream.number, 0) + 1
         stream.clock[stream.number] = number
         work = Work(name, stream.number, number, dict(stream.clock))
-        task = _Task(work, lambda: run(work), ready)
+        task = Task(work, lambda: run(work), ready)
         stream.tasks.append(task)
         while self.chance.random() < 0.5 and self._advance():
             pass
@@ -201,7 +179,7 @@ class Simulated:
 
     def _advance(self) -> bool:
         """Do one piece of work that is ready, of any stream; False where there is none."""
-        streams = [t for t in self._things.values() if isinstance(t, _Stream)]
+        streams = [t for t in self._things.values() if isinstance(t, Stream)]
         ready = [s for s in streams if s.tasks and s.tasks[0].ready()]
         if not ready:
             return False
@@ -226,7 +204,7 @@ class Simulated:
         """
         for stream, number in clock.items():
             self._known[stream] = max(self._known.get(stream, 0), number)
-        streams = [t for t in self._things.values() if isinstance(t, _Stream)]
+        streams = [t for t in self._things.values() if isinstance(t, Stream)]
         waiting = [task.work.clock for s in streams for task in s.tasks]
         known = {
             stream: min([number, *(clock.get(stream, 0) for clock in waiting)])
@@ -239,7 +217,7 @@ class Simulated:
 
     def create_stream(self) -> int:
         with self.lock:
-            stream = _Stream(self.here("cuStreamCreate"), 0, deque(), {})
+            stream = Stream(self.here("cuStreamCreate"), 0, deque(), {})
             stream.number = self.add(stream)
             return stream.number
 
@@ -264,9 +242,9 @@ class Simulated:
                 self._reached(found.clock)
             return not found.tasks
 
-    def _awaited(self, call: str, stream: int) -> _Stream:
+    def _awaited(self, call: str, stream: int) -> Stream:
         """A stream of any context, which the processor asks for or waits for."""
-        return self._checked(call, self.get(call, _Stream, stream))
+        return self._checked(call, self.get(call, Stream, stream))
 
     def create_event(self) -> int:
         with self.lock:
@@ -287,9 +265,9 @@ class Simulated:
             found = self.get("cuEventRecord", Event, event)
             self.mark(found, self.uncaptured("cuEventRecord", stream))
 
-    def mark(self, event: Event, queue: _Stream) -> None:
+    def mark(self, event: Event, queue: Stream) -> None:
         """The event means all that the stream was given so far."""
-        pending: list[_Task] = []
+        pending: list[Task] = []
         task = self.give(queue, "event", lambda work: pending.clear())
         if task in queue.tasks:
             pending.append(task)
@@ -300,7 +278,7 @@ class Simulated:
             found = self.get("cuStreamWaitEvent", Event, event)
             self.follow(self._awaited("cuStreamWaitEvent", stream), found)
 
-    def follow(self, queue: _Stream, event: Event) -> None:
+    def follow(self, queue: Stream, event: Event) -> None:
         """What the stream is given from now on waits for what the event means now."""
         pending = event.pending
         for known, number in event.clock.items():
@@ -400,6 +378,14 @@ class Simulated:
                 self._finish("cuMemcpyAsync", lambda: not queue.tasks)
                 self._reached(queue.clock)
 
+    def reach(self, ordinal: int, other: int) -> bool:
+        return self.peers.reach(ordinal, other)
+
+    def copy_peer(
+        self, ends: tuple[int, int], gpus: tuple[int, int], nbytes: int, stream: int
+    ) -> None:
+        self.peers.copy(ends, gpus, nbytes, stream)
+
     def fill(self, dest: int, byte: int, nbytes: int, stream: int) -> None:
         with self.lock:
             queue = self.stream_of("cuMemsetD8Async", stream)
@@ -489,3 +475,6 @@ class Simulated:
 
     def blas(self) -> SimulatedBlas:
         return SimulatedBlas(self)
+
+    def dnn(self) -> SimulatedDnn:
+        return SimulatedDnn(self)

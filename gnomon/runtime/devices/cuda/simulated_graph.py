@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from gnomon.base import DeviceError
 from gnomon.record import record
 from gnomon.runtime.devices.cuda.simulated_memory import Work
+from gnomon.runtime.devices.cuda.simulated_stream import Event
 
 if TYPE_CHECKING:
-    from gnomon.runtime.devices.cuda.simulated import Event, Simulated
+    from gnomon.runtime.devices.cuda.simulated import Simulated
 
 
 class Piece(NamedTuple):

@@ -1,0 +1,226 @@
+"""Convolutions and means of windows on GPUs, by cuDNN: which there are, and their steps.
+
+An algorithm is chosen once for a convolution of given sizes, by cuDNN's guess: the fastest that
+gives the same bits each time and takes at most `WORKSPACE` bytes. Its descriptors are kept with it.
+A step takes its workspace from the pool, as its temporaries, so work of several queues shares none.
+Each queue has a handle of its own.
+
+The largest elements of windows are left to expressions: which of several takes the gradient, and
+what a window of minus infinity gives, NVIDIA does not say.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+from gnomon import dtype as dtypes
+from gnomon.dtype import DType
+from gnomon.expr import call as nodes
+from gnomon.expr.composite import Call
+from gnomon.expr.node import Buffer
+from gnomon.expr.window import places, span
+from gnomon.plan.cut import Invoke
+from gnomon.runtime.devices import pool
+from gnomon.runtime.devices.cuda.dnn import Convolve, Dnn, Mean, Sizes
+from gnomon.runtime.devices.cuda.driver import Driver
+from gnomon.runtime.devices.cuda.gpu import Gpu, Queue
+from gnomon.runtime.kernels.gpu_kernel import GpuStep, Span
+from gnomon.runtime.libraries.calls import FACTORS, Copied
+from gnomon.runtime.libraries.cublas import forget
+from gnomon.shape import prod
+
+FLOATS = (dtypes.float16, dtypes.float32, dtypes.float64)
+#: the dtypes of each kind of call; cuDNN does not say that it pools bfloat16
+KINDS: dict[type[Call], tuple[DType, ...]] = {
+    nodes.Convolution: (*FLOATS, dtypes.bfloat16),
+    nodes.ConvolutionData: (*FLOATS, dtypes.bfloat16),
+    nodes.ConvolutionWeight: (*FLOATS, dtypes.bfloat16),
+    nodes.AvgPool: FLOATS,
+    nodes.AvgPoolGradient: FLOATS,
+}
+LARGEST = 1 << 31  # elements that cuDNN does not reach: it counts them in 32 bits
+WORKSPACE = 1 << 30  # bytes: what MXNet allows by default
+
+_handles: weakref.WeakKeyDictionary[Queue, int] = weakref.WeakKeyDictionary()
+
+
+def library_of(gpu: Gpu) -> Dnn:
+    """cuDNN, where something is asked of it."""
+    found = gpu.driver.dnn()
+    assert found is not None, "without the library nothing comes here"
+    return found
+
+
+def handle_of(queue: Queue) -> int:
+    """The handle of a queue, which gives its work to the queue's stream."""
+    found = _handles.get(queue)
+    if found is None:
+        gpu = queue.gpu
+        dnn = library_of(gpu)
+        with gpu.lock:
+            gpu.enter()
+            found = _handles[queue] = dnn.create()
+            weakref.finalize(queue, forget, gpu, dnn.destroy, found).atexit = False
+            dnn.set_stream(found, queue.handle)
+    return found
+
+
+class Plan:
+    """Work as it is done: its descriptors, which are kept as long; of a convolution the algorithm.
+
+    It takes `nbytes` of workspace.
+    """
+
+    __slots__ = ("__weakref__", "algorithm", "described", "nbytes")
+
+    def __init__(self, gpu: Gpu, described: int, algorithm: int = 0, nbytes: int = 0) -> None:
+        self.described, self.algorithm, self.nbytes = described, algorithm, nbytes
+        weakref.finalize(self, forget, gpu, library_of(gpu).forget, described).atexit = False
+
+
+@functools.lru_cache(maxsize=1024)
+def plan_of(gpu: Gpu, what: Convolve | Mean) -> Plan | None:
+    """How a GPU does it; None for a convolution that cuDNN has no way for that is always the same
+    and small enough."""
+    dnn = library_of(gpu)
+    with gpu.lock:
+        gpu.enter()
+        described = dnn.describe(what)
+        if isinstance(what, Mean):
+            return Plan(gpu, described)
+        handle = handle_of(gpu.default)
+        for way in dnn.algorithms(handle, described):
+            nbytes = dnn.workspace(handle, described, way.number) if way.deterministic else None
+            if nbytes is not None and nbytes <= WORKSPACE:
+                return Plan(gpu, described, way.number, nbytes)
+        dnn.forget(described)
+    return None
+
+
+def what_of(call: Any) -> Convolve | Mean:
+    """A node in cuDNN's words; windows along one axis go along a second one of size 1."""
+    if isinstance(call, nodes.AvgPool):
+        return mean(call, False, call.data.shape, call.shape)
+    if isinstance(call, nodes.AvgPoolGradient):
+        return mean(call, True, call.shape, call.grad.shape)
+    if isinstance(call, nodes.Convolution):
+        part, data, weight, out = "forward", call.data.shape, call.weight.shape, call.shape
+    elif isinstance(call, nodes.ConvolutionData):
+        part, data, weight, out = "data", call.shape, call.weight.shape, call.grad.shape
+    else:
+        part, data, weight, out = "weight", call.data.shape, call.shape, call.grad.shape
+    how = call.how
+    where = two(how.stride, 1), two(how.pad, 0), two(how.dilate, 1)
+    return Convolve(part, call.dtype, flat(data), flat(weight), flat(out), *where, how.groups)
+
+
+def mean(call: Any, backward: bool, data: Sizes, out: Sizes) -> Mean:
+    """A pooling by means in cuDNN's words."""
+    w = call.window
+    where = two(w.kernel, 1), two(w.stride, 1), two(w.pad, 0)
+    return Mean(backward, call.dtype, flat(data), flat(out), *where, call.counted)
+
+
+def flat(shape: Sizes) -> Sizes:
+    """A shape with at least two axes of space."""
+    return (*shape[:2], *two(shape[2:], 1))
+
+
+def two(sizes: Sizes, fill: int) -> Sizes:
+    """A number for each of at least two axes of space."""
+    return sizes if len(sizes) > 1 else (fill, *sizes)
+
+
+def supported(call: Call, gpu: Gpu) -> bool:
+    """Whether a call is a convolution or mean of floats, or a gradient of one, that cuDNN does."""
+    if call.dtype not in KINDS.get(type(call), ()):
+        return False
+    sizes = [prod(e.shape) for e in (call, *call.children)]
+    if 0 in sizes or max(sizes) >= LARGEST or gpu.driver.dnn() is None:
+        return False
+    what = what_of(call)
+    reach = what.kernel if isinstance(what, Mean) else span(what.weight[2:], what.dilate)
+    same = places(what.data[2:], reach, what.stride, what.pad) == what.out[2:]
+    return same and plan_of(gpu, what) is not None
+
+
+def fits(call: Call, dest: Buffer) -> bool:
+    """Whether cuDNN stores straight into memory of the layout of `dest`."""
+    return dest.contiguous
+
+
+class Issue:
+    """What cuDNN does in a step: its words are where operands, result and workspace lie."""
+
+    __slots__ = ("factors", "plan")
+
+    def __init__(self, plan: Plan, factors: tuple[float, float]) -> None:
+        self.plan, self.factors = plan, factors
+
+
+class ConvolveIssue(Issue):
+    """A convolution."""
+
+    __slots__ = ()
+
+    def __call__(self, driver: Driver, words: Sequence[int], queue: Queue) -> None:
+        plan, (a, b, out, *rest) = self.plan, words
+        library_of(queue.gpu).convolve(
+            handle_of(queue),
+            plan.described,
+            plan.algorithm,
+            self.factors,
+            (a, b, out),
+            (rest[0] if rest else 0, plan.nbytes),
+        )
+
+
+class MeanIssue(Issue):
+    """A pooling by means."""
+
+    __slots__ = ()
+
+    def __call__(self, driver: Driver, words: Sequence[int], queue: Queue) -> None:
+        operand, out = words
+        dnn, described = library_of(queue.gpu), self.plan.described
+        dnn.pool(handle_of(queue), described, self.factors, (operand, out))
+
+
+def steps(invoke: Invoke, queue: Queue, copied: Copied) -> list[GpuStep]:
+    """The steps of a supported call; `copied` copies operands that have gaps."""
+    call, out = invoke.call, invoke.dest
+    plan = plan_of(queue.gpu, what_of(call))
+    assert plan is not None
+    factor, beta = FACTORS[invoke.saver]
+    before, operands = dense(call.children, copied)
+    if isinstance(call, nodes.ConvolutionData):
+        operands.reverse()  # the weight comes first
+    buffers = [*operands, out]
+    sizes = [prod(b.shape) * b.dtype.size for b in buffers]
+    words = [b.address for b in buffers]
+    keep: list[Any] = [buffers, [b.owner for b in buffers]]
+    moved = sum(sizes)
+    if plan.nbytes:
+        workspace = pool.allocate(plan.nbytes, queue.gpu.name)
+        words.append(workspace.address)
+        sizes.append(plan.nbytes)
+        keep.append(workspace)
+    spans = [Span(k, 0, size, k >= len(operands)) for k, size in enumerate(sizes)]
+    is_mean = isinstance(call, nodes.AvgPool | nodes.AvgPoolGradient)
+    name, made = ("pooling", MeanIssue) if is_mean else ("convolution", ConvolveIssue)
+    issue = made(plan, (factor * invoke.scale, beta))
+    return [*before, GpuStep(issue, words, spans, queue, name, keep, moved)]
+
+
+def dense(operands: Sequence[Any], copied: Copied) -> tuple[list[Any], list[Buffer]]:
+    """The steps that copy operands which have gaps, and all of them without."""
+    before: list[Any] = []
+    found = []
+    for operand in operands:
+        buffer, making = (operand, []) if operand.contiguous else copied(operand)
+        before.extend(making)
+        found.append(buffer)
+    return before, found
