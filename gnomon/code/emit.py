@@ -125,7 +125,7 @@ class Emitter:
         if not value.name.startswith("%"):
             return Value(f"splat ({value})", value.dtype, lanes)
         width = self.target.vector_bytes // value.dtype.size
-        if value.name not in self.fixed or lanes < width or value.dtype.kind == "b":
+        if value.name not in self.fixed or not 1 < width <= lanes or value.dtype.kind == "b":
             return self.splat(value, lanes)
         full = self.fixed[value.name]
         if full is None:
@@ -236,9 +236,10 @@ class Emitter:
             narrow = half.narrow_float16 if dtype is dt.float16 else half.narrow_bfloat16
             return narrow(self, value)
         target = type_of(dtype, lanes)
-        if src.kind == "f" and dtype.kind in "iu" and lanes > 1:
+        whole = src.kind == "f" and dtype.kind in "iu"
+        if whole and lanes > 1 and "saturate" not in self.target.has:
             return self.saturated(value, dtype)
-        if src.kind == "f" and dtype.kind in "iu":
+        if whole:
             types = f"{overload(dtype, lanes)}.{overload(src, lanes)}"
             sign = "si" if dtype.kind == "i" else "ui"
             return self.call(f"fpto{sign}.sat", dtype, value, types=types)

@@ -1,9 +1,10 @@
 """Grid programs run on the processor: all threads of some blocks step by step together, by NumPy.
 
-A value is an array with an element for each thread, or one for all. Where threads part, those that
-do not take a way are masked. What a GPU would not define is an error: a barrier that some threads
-of a block miss, an exchange without the whole warp, shared memory that was never written, and
-races (`code/races.py`). Functions are computed by the formulas that the PTX holds.
+A value is an array with an element for each thread, or one for all; while threads take several
+elements at once, with rows of them. Where threads part, those that do not take a way are masked.
+What a GPU would not define is an error: a barrier that some threads of a block miss, an exchange
+without the whole warp, shared memory that was never written, pieces that lie at no multiple of
+their bytes, and races (`code/races.py`). Functions are computed by the formulas that the PTX holds.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from gnomon.plan.grid import (
     Share,
     Shuffle,
     When,
+    Wide,
 )
 from gnomon.plan.ir import Fold, Let, Put, reducer_of
 from gnomon.plan.operand import Operand
@@ -118,6 +120,7 @@ class Lanes:
         self.carried: dict[int, Array] = {}
         places = len(blocks) * (entry.shared // SHARED_SLOT)
         self.shared, self.written = np.zeros(places, np.uint64), np.zeros(places, bool)
+        self.moved: frozenset[tuple[Hashable, int]] = frozenset()
         self.watch = Watch("shared memory", places)
         self.handlers: dict[type, Callable[[Any], None]] = {
             Let: lambda s: self.value(s.term),
@@ -125,6 +128,7 @@ class Lanes:
             Fold: self.fold,
             Loop: self.loop,
             When: self.when,
+            Wide: self.wide,
             Elements: lambda s: self.program(s.body),
             Begin: self.begin,
             Set: lambda s: self.assign(s.into, [self.value(t) for t in s.values]),
@@ -152,11 +156,12 @@ class Lanes:
 
     def actors(self, mask: Array) -> Actors:
         """The threads of a mask."""
-        return Actors(*(a[mask] for a in self.all))
+        return Actors(*(np.broadcast_to(a, mask.shape)[mask] for a in self.all))
 
     def spread(self, value: Any) -> Array:
-        """A value with an element for each thread."""
-        return np.broadcast_to(np.asarray(value), self.count)
+        """A value with an element for each thread, or rows of them."""
+        value = np.asarray(value)
+        return np.broadcast_to(value, np.broadcast_shapes(value.shape, (self.count,)))
 
     # -- loops ----------------------------------------------------------------------------------
 
@@ -183,6 +188,16 @@ class Lanes:
             if self.active.any():
                 self.program(when.body)
 
+    def wide(self, wide: Wide) -> None:
+        first = self.spread(self.value(wide.first))
+        with self.scope(self.active):
+            self.base[wide.variable] = first
+            if wide.width > 1:
+                self.base[wide.variable] = first + np.arange(wide.width)[:, None]
+                self.moved = wide.moved
+            self.program(wide.body)
+            self.moved = frozenset()
+
     def begin(self, begin: Begin) -> None:
         for term in begin.scans:
             self.carried[term.id] = self.full(term.payload[0].start(term.dtype)[0], term.dtype)
@@ -199,6 +214,7 @@ class Lanes:
             dtypes = reducer_of(term).dtypes(tuple(a.dtype for a in term.args))
             into = Accumulator(-term.id, dtypes)
             starts = reducer_of(term).start(term.args[0].dtype)
+            self.accumulators.pop(into.number, None)  # of as many elements at once as before
             self.assign(into, [self.full(s, d) for s, d in zip(starts, dtypes, strict=True)])
             self.nest(fold, 0, Combine(reducer_of(term), into, term.args))
             self.result(Result(term, into))
@@ -298,30 +314,44 @@ class Lanes:
 
     # -- memory ---------------------------------------------------------------------------------
 
-    def addresses(self, operand: Operand, offset: Any, mask: Array) -> Array:
-        """Where the elements of the threads of a mask lie."""
-        return np.asarray(self.slots[operand.slot] + self.spread(offset)[mask] * operand.dtype.size)
+    def addresses(self, operand: Operand, offset: Term) -> Array:
+        """Where the elements lie.
 
-    def load(self, operand: Operand, offset: Any, mask: Array) -> Array:
+        Raises:
+            DeviceError: what one instruction is to move does not lie at a multiple of its bytes.
+        """
+        size = operand.dtype.size
+        where = self.slots[operand.slot] + self.spread(self.value(offset)) * size
+        if (operand.slot, offset.id) in self.moved:
+            bytes_ = size * len(where)
+            first = where[0, self.active]
+            if (first % bytes_).any() or (np.diff(where[:, self.active], axis=0) != size).any():
+                raise DeviceError(f"{operand!r}: {bytes_} bytes at once, from no multiple of them")
+        return np.asarray(where)
+
+    def load(self, operand: Operand, offset: Term, mask: Array) -> Array:
         """An element for each thread of a mask, 0 for others."""
-        found = np.zeros(self.count, operand.dtype.numpy)
+        where = self.addresses(operand, offset)
+        mask = np.broadcast_to(mask, np.broadcast_shapes(mask.shape, where.shape))
+        found = np.zeros(mask.shape, operand.dtype.numpy)
         if mask.any():
-            where = self.addresses(operand, offset, mask)
+            where = np.broadcast_to(where, mask.shape)[mask]
             found[mask] = self.memory.load(where, found.dtype, self.actors(mask))
         return found
 
-    def store(self, operand: Operand, offset: Any, value: Any) -> None:
-        mask = self.active
-        stored = self.spread(value)[mask].astype(operand.dtype.numpy)
-        self.memory.store(self.addresses(operand, offset, mask), stored, self.actors(mask))
+    def store(self, operand: Operand, offset: Term, value: Any) -> None:
+        where = self.addresses(operand, offset)
+        mask = np.broadcast_to(self.active, where.shape)
+        stored = np.broadcast_to(value, where.shape)[mask].astype(operand.dtype.numpy)
+        self.memory.store(where[mask], stored, self.actors(mask))
 
     def put(self, put: Put) -> None:
-        value, offset = self.value(put.value), self.value(put.offset)
+        value = self.value(put.value)
         update = SAVERS[put.saver]
         if update is not None:
-            old = self.load(put.dest, offset, self.active)
+            old = self.load(put.dest, put.offset, self.active)
             value = PRIMITIVES[update].numpy(convert(old, value.dtype), value)
-        self.store(put.dest, offset, convert(value, put.dest.dtype.numpy))
+        self.store(put.dest, put.offset, convert(value, put.dest.dtype.numpy))
 
     # -- values ---------------------------------------------------------------------------------
 
@@ -360,9 +390,9 @@ class Lanes:
         args = [self.known(a) for a in term.args]
         if op == "read":
             mask = self.active if len(args) == 1 else self.active & args[1]
-            return self.load(term.payload, args[0], mask)
+            return self.load(term.payload, term.args[0], mask)
         if op == "keep":
-            self.store(term.payload, args[1], args[0])
+            self.store(term.payload, term.args[1], args[0])
             return args[0]
         if op == "scan":
             return self.scan(term, args[0])
@@ -391,5 +421,7 @@ class Lanes:
             return self.value(self.entry.task)
         if isinstance(key, tuple) and key[0] == "register":
             return self.registers[key[1]]
+        if isinstance(key, tuple) and key[0] == "address":
+            return np.int64(self.slots[key[1]])
         word = np.array([self.slots[key]], np.int64)
         return word.view(term.dtype.numpy)[0]  # the first bytes: machines here are little-endian

@@ -74,5 +74,6 @@ def notes(grid: Grid, module: Module) -> str:
         items = size(grid.kernel, entry.items)
         by = "a thread" if entry.kind == "threads" else "a group of threads"
         what = "row" if entry.kind == "rows" else "element"
+        what = f"{entry.width} elements" if entry.width > 1 else what
         lines.append(f"// {name}: {by} for each {what}, of which there are {items}")
     return "\n".join(lines) + "\n"

@@ -21,7 +21,8 @@ class Target:
     """A machine: LLVM's words for it, and what decides which code is written for it.
 
     `has` names what takes one instruction there, and is written out elsewhere: "fma", "float16"
-    (conversion to and from float32), "bfloat16" (rounding float32 to it), "scalb" (x * 2^n).
+    (conversion to and from float32), "bfloat16" (rounding float32 to it), "scalb" (x * 2^n),
+    "saturate" (floats to integers, the ends kept and NaN as 0).
     """
 
     triple: str
@@ -128,7 +129,7 @@ def gpu(arch: str) -> Target:
     digits = arch[3:].rstrip("af") if isinstance(arch, str) and arch.startswith("sm_") else ""
     if not digits.isdigit() or int(digits) < 70:
         raise ParamError(complaint("gpu", "arch", "sm_70 or a later one, as 'sm_90'", repr(arch)))
-    has = {"fma", "float16"} | ({"bfloat16"} if int(digits) >= 80 else set())
+    has = {"fma", "float16", "saturate"} | ({"bfloat16"} if int(digits) >= 80 else set())
     features = "+ptx81" if int(digits) <= 90 else ""
     return Target("nvptx64-nvidia-cuda", arch, 4, features, 0, frozenset(has))
 

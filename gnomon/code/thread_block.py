@@ -1,4 +1,6 @@
-"""The statements of a grid program as LLVM IR: what one thread of a GPU does, every value one lane.
+"""The statements of a grid program as LLVM IR: what one thread of a GPU does.
+
+The elements that a thread takes at once are the lanes of a value; else every value has one.
 
 Special registers are read once, at the entry; accumulators are places on the stack, which LLVM
 turns into registers; other threads' values come by words of 32 bits.
@@ -10,7 +12,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from gnomon import dtype as dt
-from gnomon.code.emit import Value, type_of
+from gnomon.code.emit import Value, in_memory, memory_type, type_of
 from gnomon.code.loops import LoopWriter
 from gnomon.code.segment import Segments, statements
 from gnomon.code.target import Target
@@ -31,6 +33,7 @@ from gnomon.plan.grid import (
     Share,
     Shuffle,
     When,
+    Wide,
 )
 from gnomon.plan.ir import Fold, Let, Put, reducer_of
 from gnomon.plan.operand import Operand
@@ -51,7 +54,8 @@ class ThreadBlockWriter(LoopWriter):
     ) -> None:
         super().__init__(arena, arguments, target, (1, 1))
         self.entry, self.name, self.number = entry, name, number
-        self.places: dict[int, list[str]] = {}
+        self.places: dict[tuple[int, int], list[str]] = {}
+        self.moved: frozenset[tuple[Hashable, int]] = frozenset()
         self.functions: list[str] = []  # of segments
         self.handlers: dict[type, Callable[[Any], None]] = {
             Let: self.let,
@@ -59,6 +63,7 @@ class ThreadBlockWriter(LoopWriter):
             Fold: self.fold,
             Loop: self.loop,
             When: self.when,
+            Wide: self.wide,
             Elements: self.elements,
             Begin: self.begin,
             Set: self.set,
@@ -86,6 +91,8 @@ class ThreadBlockWriter(LoopWriter):
             return self.value(self.entry.task)
         if isinstance(key, tuple) and key[0] == "register":
             return self.register(key[1])
+        if isinstance(key, tuple) and key[0] == "address":
+            return self.address_of(key[1])
         return super().argument(key)
 
     def register(self, name: str) -> Value:
@@ -99,17 +106,85 @@ class ThreadBlockWriter(LoopWriter):
             self.scopes[0][name] = found
         return found
 
-    def fetch_one(self, operand: Operand, offset: Term, where: Term | None) -> Value:
-        """An element, or 0 without a load where `where` does not hold."""
+    def address_of(self, slot: Hashable) -> Value:
+        """Where the memory of an operand begins, as an index."""
+        return self.e.do(f"ptrtoint ptr {self.argument(slot).name} to i64", dt.int64)
+
+    # -- memory ---------------------------------------------------------------------------------
+
+    def fetch(
+        self,
+        operand: Operand,
+        offset: Term,
+        where: Term | None,
+        whole: bool,
+        term: Term | None = None,
+    ) -> Value:
+        """An element, or one for each lane; 0 without a load where `where` does not hold."""
+        free = offset.free if term is None else term.free
+        if self.vec is None or not (whole or free >> self.vec & 1):
+            return self.guarded(where, lambda: self.fetch_one(operand, offset, None))
+        if (operand.slot, offset.id) in self.moved:
+            return self.piece(operand, self.value(offset, True))
+        places = self.value(offset)
+        allowed = None if where is None else self.value(where)
+        return self.joined([self.lane(operand, places, allowed, k) for k in range(self.lanes)])
+
+    def lane(self, operand: Operand, places: Value, allowed: Value | None, k: int) -> Value:
+        """The element of one lane."""
+
+        def loaded() -> Value:
+            return self.load(self.address(operand, self.picked(places, k)), operand.dtype)
+
+        return self.guarded(None if allowed is None else self.picked(allowed, k), loaded)
+
+    def guarded(self, where: Term | Value | None, load: Callable[[], Value]) -> Value:
+        """What is loaded where `where` holds, 0 elsewhere."""
         if where is None:
-            return super().fetch_one(operand, offset, None)
-        e, allowed = self.e, self.value(where)
+            return load()
+        e, allowed = self.e, self.value(where) if isinstance(where, Term) else where
         before = e.label
         with e.when(allowed), self.scope():
-            loaded = super().fetch_one(operand, offset, None)
+            loaded = load()
             after = e.label
         ways = f"[ zeroinitializer, %{before} ], [ {loaded.name}, %{after} ]"
         return e.do(f"phi {loaded.type} {ways}", loaded.dtype)
+
+    def piece(self, operand: Operand, first: Value) -> Value:
+        """The elements of all lanes by one instruction."""
+        dtype, place = operand.dtype, self.address(operand, first)
+        text = (
+            f"load {memory_type(dtype, self.lanes)}, ptr {place}, align {dtype.size * self.lanes}"
+        )
+        return self.from_memory(self.e.do(text, in_memory(dtype), self.lanes), dtype)
+
+    def store(self, operand: Operand, offset: Term, value: Value) -> None:
+        if self.vec is None:
+            super().store(operand, offset, value)
+            return
+        size, value = operand.dtype.size, self.to_memory(value, operand.dtype)
+        value = self.e.spread(value, self.lanes)
+        if (operand.slot, offset.id) in self.moved:
+            place = self.address(operand, self.value(offset, True))
+            self.e.line(f"store {value}, ptr {place}, align {size * self.lanes}")
+            return
+        places = self.value(offset)
+        for k in range(self.lanes):
+            place = self.address(operand, self.picked(places, k))
+            self.e.line(f"store {self.picked(value, k)}, ptr {place}, align {size}")
+
+    def picked(self, value: Value, k: int) -> Value:
+        """A lane of a value, or the value that all lanes have."""
+        return value if value.lanes == 1 else self.part(value, range(k, k + 1))
+
+    def joined(self, values: Sequence[Value]) -> Value:
+        """Values as the lanes of one."""
+        first, lanes = values[0], len(values)
+        name = "poison"
+        for k, value in enumerate(values):
+            text = f"insertelement {type_of(first.dtype, lanes)} {name}, {value}, i64 {k}"
+            name = self.e.do(text, first.dtype, lanes).name
+        return Value(name, first.dtype, lanes)
 
     # -- loops ----------------------------------------------------------------------------------
 
@@ -132,6 +207,18 @@ class ThreadBlockWriter(LoopWriter):
     def when(self, when: When) -> None:
         with self.e.when(self.value(when.condition)), self.scope():
             self.program(when.body)
+
+    def wide(self, wide: Wide) -> None:
+        first = self.value(wide.first)
+        if wide.width == 1:
+            with self.scope():
+                self.base[wide.variable] = first
+                self.program(wide.body)
+            return
+        with self.over(wide.variable, first, wide.width, None):
+            self.moved = wide.moved
+            self.program(wide.body)
+            self.moved = frozenset()
 
     def elements(self, elements: Elements) -> None:
         if statements(elements.body) <= self.e.target.segment:
@@ -162,14 +249,10 @@ class ThreadBlockWriter(LoopWriter):
             reducer = reducer_of(term)
             dtypes = reducer.dtypes(tuple(a.dtype for a in term.args))
             into = Accumulator(-term.id, dtypes)
-            self.store_all(into, self.starts(term, dtypes))
+            starts = zip(reducer.start(term.args[0].dtype), dtypes, strict=True)
+            self.store_all(into, [self.e.constant(s, d, self.lanes) for s, d in starts])
             self.nest(fold, 0, Combine(reducer, into, term.args))
             self.resulting(Result(term, into))
-
-    def starts(self, term: Term, dtypes: Sequence[dt.DType]) -> list[Value]:
-        """Where a fold begins."""
-        starts = reducer_of(term).start(term.args[0].dtype)
-        return [self.e.constant(s, d) for s, d in zip(starts, dtypes, strict=True)]
 
     def nest(self, fold: Fold, depth: int, step: Combine) -> None:
         """The loops of a fold from `depth` on."""
@@ -186,19 +269,20 @@ class ThreadBlockWriter(LoopWriter):
 
     def kept(self, accumulator: Accumulator) -> list[str]:
         """Where an accumulator lies on the stack."""
-        found = self.places.get(accumulator.number)
+        key = accumulator.number, self.lanes
+        found = self.places.get(key)
         if found is None:
-            found = [self.e.alloca(d) for d in accumulator.dtypes]
-            self.places[accumulator.number] = found
+            found = self.places[key] = [self.e.alloca(d, self.lanes) for d in accumulator.dtypes]
         return found
 
     def load_all(self, accumulator: Accumulator) -> list[Value]:
         pairs = zip(self.kept(accumulator), accumulator.dtypes, strict=True)
-        return [self.e.do(f"load {type_of(d)}, ptr {place}", d) for place, d in pairs]
+        lanes = self.lanes
+        return [self.e.do(f"load {type_of(d, lanes)}, ptr {p}", d, lanes) for p, d in pairs]
 
     def store_all(self, accumulator: Accumulator, values: Sequence[Value]) -> None:
         for place, value in zip(self.kept(accumulator), values, strict=True):
-            self.e.line(f"store {value}, ptr {place}")
+            self.e.line(f"store {self.e.spread(value, self.lanes)}, ptr {place}")
 
     def set(self, stmt: Set) -> None:
         self.store_all(stmt.into, [self.value(t) for t in stmt.values])
@@ -243,29 +327,29 @@ class ThreadBlockWriter(LoopWriter):
         self.e.line("call void @llvm.nvvm.barrier0()")
 
     def shuffled(self, stmt: Shuffle) -> None:
-        values = [self.moved(stmt.mode, v, stmt.place) for v in self.load_all(stmt.source)]
+        values = [self.exchanged(stmt.mode, v, stmt.place) for v in self.load_all(stmt.source)]
         self.store_all(stmt.into, values)
 
-    def moved(self, mode: str, value: Value, place: int) -> Value:
+    def exchanged(self, mode: str, value: Value, place: int) -> Value:
         """The value of another thread of the warp, by words of 32 bits."""
         e, dtype = self.e, value.dtype
         unsigned = dt.of(f"uint{8 * dtype.size}")
         bits = e.convert(value, dt.uint8) if dtype.kind == "b" else e.bitcast(value, unsigned)
         if dtype.size < 8:
-            word = self.moved_word(mode, e.convert(bits, dt.uint32), place)
+            word = self.exchanged_word(mode, e.convert(bits, dt.uint32), place)
             bits = e.convert(word, bits.dtype)
         else:
             shift = e.constant(32, dt.uint64)
             upper = e.convert(e.primitive("lshr", [bits, shift], dt.uint64), dt.uint32)
             words = [
-                e.convert(self.moved_word(mode, half, place), dt.uint64)
+                e.convert(self.exchanged_word(mode, half, place), dt.uint64)
                 for half in (e.convert(bits, dt.uint32), upper)
             ]
             high = e.primitive("shl", [words[1], shift], dt.uint64)
             bits = e.primitive("or", [words[0], high], dt.uint64)
         return e.convert(bits, dtype) if dtype.kind == "b" else e.bitcast(bits, dtype)
 
-    def moved_word(self, mode: str, word: Value, place: int) -> Value:
+    def exchanged_word(self, mode: str, word: Value, place: int) -> Value:
         full = f"@llvm.nvvm.shfl.sync.{mode}.i32"
         self.e.declared.add(f"declare i32 {full}(i32, i32, i32, i32)")
         return self.e.do(f"call i32 {full}(i32 -1, {word}, i32 {place}, i32 31)", dt.uint32)

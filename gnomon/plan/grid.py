@@ -4,6 +4,7 @@
     Entry        items of work dealt to threads or to groups of threads, and the body of a thread
     Loop         for the combinations of `variables` from number `first`, `step` apart
     When         a body for the threads for which a condition holds
+    Wide         a body for neighbouring values of a variable at once, moved by one instruction
     Elements     the body of an element, which may be long
     Begin        scans begin anew
     Accumulator  values that a thread keeps and changes
@@ -37,6 +38,7 @@ Kind = Literal["threads", "rows", "elements"]
 WARP = 32
 BLOCK = 256  # threads of a block at most: each may then have all the registers there are
 LONG = 1024  # elements that a group of a whole block is for
+MANY = 1 << 18  # elements that keep all threads busy, even where each takes several
 RESIDENT = 32  # blocks for each processor of the GPU: more only take their turn
 REGISTERS = ("tid.x", "tid.y", "ntid.x", "ntid.y", "ctaid.x", "nctaid.x")
 SHARED_SLOT = 8  # bytes of a value in shared memory
@@ -49,8 +51,13 @@ def nested(body: Body) -> Iterator[ir.Stmt]:
             yield stmt
         elif isinstance(stmt, Elements):
             yield from stmt.body
-        elif isinstance(stmt, Loop | When):
+        elif isinstance(stmt, Loop | When | Wide):
             yield from nested(stmt.body)
+
+
+def address(arena: Arena, slot: Hashable) -> Term:
+    """Where the memory of an operand begins, as an index."""
+    return arena.arg(("address", slot))
 
 
 def register(arena: Arena, name: str) -> Term:
@@ -86,6 +93,21 @@ class When:
     """`body`, for the threads for which `condition` holds."""
 
     condition: Term
+    body: Body
+
+
+@record(frozen=False)
+class Wide:
+    """`body`, by each thread for `width` values of `variable` from `first` on, side by side.
+
+    Each read and store, by slot and offset, of `moved` takes one instruction: its elements lie side
+    by side from a multiple of `width` elements' bytes on. Others take one for each value.
+    """
+
+    variable: int
+    first: Term
+    width: int
+    moved: frozenset[tuple[Hashable, int]]
     body: Body
 
 
@@ -169,6 +191,7 @@ Stmt: TypeAlias = (
     | Put
     | Loop
     | When
+    | Wide
     | Elements
     | Begin
     | Set
@@ -188,7 +211,7 @@ class Entry:
 
     Blocks have `x` threads times `y`:
 
-        threads   one thread takes an element of rows x inner, then that a whole grid further
+        threads   one thread takes `width` elements of rows x inner, then those a grid further
         rows      the x threads of a group take a row: its folds together, its elements by turns
         elements  the x threads of a group take an element: its folds together, the first stores
 
@@ -202,6 +225,7 @@ class Entry:
     task: Term
     body: Body
     shared: int
+    width: int = 1
 
     def shape(self, env: Mapping[Hashable, int], processors: int) -> tuple[int, int, int]:
         """Blocks, and the threads x and y of each, for these sizes on a GPU; no blocks: no work."""
@@ -211,7 +235,7 @@ class Entry:
         else:
             long = self.length is None or host_value(self.length, env) >= LONG
             x, y = (BLOCK, 1) if long else (WARP, BLOCK // WARP)
-        each = x if self.kind == "threads" else y
+        each = x * self.width if self.kind == "threads" else y
         return min(-(-items // each), processors * RESIDENT), x, y
 
 

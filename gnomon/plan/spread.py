@@ -14,6 +14,7 @@ from gnomon.expr.term import Arena, Term, mask_of
 from gnomon.plan import ir
 from gnomon.plan.grid import (
     BLOCK,
+    MANY,
     SHARED_SLOT,
     WARP,
     Accumulator,
@@ -32,10 +33,12 @@ from gnomon.plan.grid import (
     Share,
     Shuffle,
     When,
+    Wide,
     register,
 )
 from gnomon.plan.ir import Fold, Kernel, Let, Phase, reducer_of
 from gnomon.plan.terms import postorder
+from gnomon.plan.wide import Moves, moves
 
 HALVES = (16, 8, 4, 2, 1)  # the distances at which the threads of a warp join what they have
 
@@ -53,6 +56,7 @@ class _Spreader:
         self.row_folds = [s for s in phase.row if isinstance(s, Fold)]
         self.joint = [s for s in phase.body if isinstance(s, Fold) and s.vector]
         self.kind: Kind = "elements" if self.joint else "rows" if self.row_folds else "threads"
+        self.folding = any(isinstance(s, Fold) for s in phase.body) and not self.joint
         self.together = {t.id for s in (*self.row_folds, *self.joint) for t in s.terms}
         self.accumulators = self.shared = 0
         self.zero, self.one = arena.const(0), arena.const(1)
@@ -70,9 +74,48 @@ class _Spreader:
         else:
             first, width = self.task, register(arena, "ntid.y")
         step = register(arena, "nctaid.x") * width
+        body = self.body(self.phase.entry)
+        found = self.moves(variables)
+        if found is not None:
+            body += self.wide_loops(found, items, first, step)
+            each = found.width if not self.folding else 1
+            return Entry(self.kind, items, None, self.task, body, 0, each)
         item = self.in_turn(self.phase.turns, self.turn())
-        body = [*self.body(self.phase.entry), Loop(variables, first, items, step, item)]
+        body.append(Loop(variables, first, items, step, item))
         return Entry(self.kind, items, self.length(), self.task, body, self.shared)
+
+    def moves(self, variables: Sequence[int]) -> Moves | None:
+        """How a thread takes several elements of a row at once, where that is worth it."""
+        inner = self.phase.inner
+        if self.kind != "threads" or inner is None or inner not in variables:
+            return None
+        return moves(self.arena, self.phase.body, inner)
+
+    def wide_loops(self, found: Moves, items: Term, first: Term, step: Term) -> Body:
+        """Whole pieces of `width` elements of all rows, then what is left of each row.
+
+        That is all of it where memory does not lie so that pieces can be moved; and where each
+        element is a fold of many, unless enough threads are busy with pieces of them.
+        """
+        arena, phase, inner = self.arena, self.phase, self.phase.inner
+        assert inner is not None
+        extent, width = arena.extent[inner], found.width
+        enough = arena.const(MANY) <= items if self.folding else arena.const(True, dt.bool_)
+        whole = arena.select(
+            found.aligned & enough, arena.op("idiv", extent, arena.const(width)), self.zero
+        )
+        loops: Body = []
+        for before, count, each in (
+            (self.zero, whole, width),
+            (whole * width, extent - whole * width, 1),
+        ):
+            piece = arena.var(count)
+            at = before + piece * each
+            inside: Body = [Wide(inner, at, each, found.keys, [Elements(phase.body)])]
+            item = self.in_turn(phase.turns, [*self.body(phase.row), *inside])
+            variables = (*phase.rows, piece.payload)
+            loops.append(Loop(variables, first, self.count(variables), step, item))
+        return loops
 
     def spread_variables(self) -> tuple[int, ...]:
         """The variables whose combinations are the items of work."""

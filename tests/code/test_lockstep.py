@@ -12,7 +12,7 @@ from gnomon.code.races import Actors, Race, Watch
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr
 from gnomon.plan import grid
-from gnomon.plan.grid import Barrier, Body, Fetch, Grid, Loop, Share, When
+from gnomon.plan.grid import Barrier, Body, Fetch, Grid, Loop, Share, When, Wide
 from gnomon.plan.ir import Put
 from gnomon.plan.statement import Store
 from tests.code.gpu import run_group
@@ -26,7 +26,7 @@ def bodies(body: Body) -> Iterator[Body]:
     """A body, and those inside of it."""
     yield body
     for stmt in body:
-        if isinstance(stmt, Loop | When):
+        if isinstance(stmt, Loop | When | Wide):
             yield from bodies(stmt.body)
 
 
@@ -100,14 +100,40 @@ def test_threads_that_meet_in_memory_race():
     """Every item of work done by two blocks: both store each element."""
 
     def change(program: Grid) -> None:
-        entry = program.entries[-1]
-        loop = entry.body[-1]
-        assert isinstance(loop, Loop)
         arena = program.kernel.arena
-        loop.first, loop.step = grid.register(arena, "tid.x"), grid.register(arena, "ntid.x")
+        for loop in program.entries[-1].body:
+            assert isinstance(loop, Loop)
+            loop.first, loop.step = grid.register(arena, "tid.x"), grid.register(arena, "ntid.x")
 
     with pytest.raises(Race, match=r"is written by thread .* was written by another"):
         stored(over(X) * 2.0, change, TEAM)
+    with pytest.raises(Race, match=r"is written by thread .* was written by another"):
+        stored(over(X[:, 1:]) * 2.0, change, TEAM)  # element by element
+
+
+def test_pieces_that_lie_at_no_multiple_are_found():
+    def change(program: Grid) -> None:
+        for body in everything(program):
+            for stmt in body:
+                if isinstance(stmt, Wide) and stmt.width > 1:
+                    stmt.first = stmt.first + 1
+
+    with pytest.raises(DeviceError, match="16 bytes at once, from no multiple of them"):
+        stored(over(X) * 2.0, change, TEAM)
+
+
+def test_pieces_of_elements_that_are_apart_are_found():
+    """A column taken at once, as if it were dense."""
+
+    def change(program: Grid) -> None:
+        for body in everything(program):
+            for stmt in body:
+                if isinstance(stmt, Wide):
+                    reads = (t for t in program.kernel.arena.table.values() if t.op == "read")
+                    stmt.moved = frozenset((t.payload.slot, t.args[0].id) for t in reads)
+
+    with pytest.raises(DeviceError, match="at once, from no multiple of them"):
+        stored(over(X[:, ::3]) * 2.0, change, TEAM)
 
 
 def test_reading_what_another_thread_keeps_is_a_race():

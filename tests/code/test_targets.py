@@ -284,7 +284,7 @@ def test_launches_cover_all_sizes():
     assert entry.shape({**sizes, ("dim", 0): 0}, 132)[0] == 0
     assert entry.shape({**sizes, ("dim", 0): 10**9}, 132)[0] == 132 * 32
     (entry,) = simulated.entries(into(x + 1.0))
-    assert entry.shape({("dim", 0): 600_000}, 132) == (2344, 256, 1)
+    assert entry.shape({("dim", 0): 600_000}, 132) == (586, 256, 1)  # four elements each
 
 
 @pytest.mark.parametrize("arch", ["sm_60", "gfx90a", "sm_", "90", "sm_x", 90, None])
@@ -317,6 +317,7 @@ def test_plans_show_their_code_for_any_machine():
     assert ".target sm_80" in ptx
     assert "// slots by value: l0 l1 s0" in ptx
     assert "// kernel_1: a thread for each element" in ptx
+    assert "// kernel_2: a thread for each 4 elements" in ptx
     assert ".visible .entry kernel_1(" in ptx
     assert "fmul\tv" in shown.assembly()  # four at once
     assert "%zmm" in shown.assembly("x86-64-v4")
