@@ -3,7 +3,7 @@
 A value is an array with an element for each thread, or one for all; while threads take several
 elements at once, with rows of them. Where threads part, those that do not take a way are masked.
 What a GPU would not define is an error: a barrier that some threads of a block miss, an exchange
-without the whole warp, shared memory that was never written, pieces that lie at no multiple of
+that threads of a group miss, shared memory that was never written, pieces that lie at no multiple of
 their bytes, and races (`code/races.py`). Functions are computed by the formulas that the PTX holds.
 """
 
@@ -267,14 +267,17 @@ class Lanes:
     # -- other threads --------------------------------------------------------------------------
 
     def shuffled(self, stmt: Shuffle) -> None:
-        warps = self.active.reshape(-1, WARP)
-        if (warps.any(1) != warps.all(1)).any():
-            raise DeviceError("shuffle: expected all 32 threads of a warp, some are elsewhere")
-        lane = np.arange(WARP)
-        far = lane + stmt.place if stmt.mode == "down" else np.full(WARP, stmt.place)
-        source = np.where(far < WARP, far, lane)
+        many = min(WARP, int(self.registers["ntid.x"]))
+        groups = self.active.reshape(-1, many)
+        if (groups.any(1) != groups.all(1)).any():
+            raise DeviceError(
+                f"shuffle: expected all {many} threads of a group in its warp, some are elsewhere"
+            )
+        lane = np.arange(many)
+        far = lane + stmt.place if stmt.mode == "down" else np.full(many, stmt.place)
+        source = np.where(far < many, far, lane)
         values = self.accumulators[stmt.source.number]
-        moved = [v.reshape(-1, WARP)[:, source].reshape(-1) for v in values]
+        moved = [v.reshape(-1, many)[:, source].reshape(-1) for v in values]
         self.assign(stmt.into, moved)
 
     def barrier(self, _: Barrier) -> None:

@@ -352,4 +352,27 @@ class ThreadBlockWriter(LoopWriter):
     def exchanged_word(self, mode: str, word: Value, place: int) -> Value:
         full = f"@llvm.nvvm.shfl.sync.{mode}.i32"
         self.e.declared.add(f"declare i32 {full}(i32, i32, i32, i32)")
-        return self.e.do(f"call i32 {full}(i32 -1, {word}, i32 {place}, i32 31)", dt.uint32)
+        mask, ends = self.segment()
+        return self.e.do(f"call i32 {full}({mask}, {word}, i32 {place}, {ends})", dt.uint32)
+
+    def segment(self) -> tuple[Value, Value]:
+        """The threads of the group in this warp as a mask, and where they end as `shfl` has it."""
+        known = self.scopes[0]
+        if "threads" not in known:
+            with self.e.at_entry():
+                known["threads"], known["ends"] = self.threads_of_segment()
+        return known["threads"], known["ends"]
+
+    def threads_of_segment(self) -> tuple[Value, Value]:
+        e, word = self.e, dt.uint32
+
+        def number(value: int) -> Value:
+            return e.constant(value, word)
+
+        group, lane = (e.convert(self.register(name), word) for name in ("ntid.x", "laneid"))
+        many = e.primitive("min", [group, number(grid.WARP)], word)
+        rest = e.primitive("sub", [number(grid.WARP), many], word)
+        whole = e.primitive("lshr", [number(0xFFFFFFFF), rest], word)
+        first = e.primitive("and", [lane, e.primitive("neg", [many], word)], word)
+        ends = e.primitive("or", [e.primitive("shl", [rest, number(8)], word), number(31)], word)
+        return e.primitive("shl", [whole, first], word), ends

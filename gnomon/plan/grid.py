@@ -10,7 +10,7 @@
     Accumulator  values that a thread keeps and changes
     Set          accumulator := values
     Combine      accumulator := reducer(accumulator, values)
-    Shuffle      accumulator := that of another thread of the warp
+    Shuffle      accumulator := that of another thread of the group in its warp
     Share        a place in the block's shared memory := accumulator
     Fetch        accumulator := a place in shared memory
     Barrier      every thread of the block arrives before one goes on
@@ -38,10 +38,20 @@ Kind = Literal["threads", "rows", "elements"]
 WARP = 32
 BLOCK = 256  # threads of a block at most: each may then have all the registers there are
 LONG = 1024  # elements that a group of a whole block is for
+EACH = 4  # elements of a short row that a thread takes before another one shares it
 MANY = 1 << 18  # elements that keep all threads busy, even where each takes several
 RESIDENT = 32  # blocks for each processor of the GPU: more only take their turn
 REGISTERS = ("tid.x", "tid.y", "ntid.x", "ntid.y", "ctaid.x", "nctaid.x")
 SHARED_SLOT = 8  # bytes of a value in shared memory
+
+
+def group_of(length: int) -> int:
+    """How many threads of a warp share a row that is no longer than a warp is for.
+
+    >>> [group_of(n) for n in (0, 1, 4, 5, 30, 128, 1000)]
+    [1, 1, 1, 2, 8, 32, 32]
+    """
+    return min(WARP, 1 << max(0, -(-length // EACH) - 1).bit_length())
 
 
 def nested(body: Body) -> Iterator[ir.Stmt]:
@@ -144,10 +154,10 @@ class Combine:
 
 @record(frozen=False)
 class Shuffle:
-    """`into` takes the `source` of another thread of the warp; all 32 threads take part.
+    """`into` takes the `source` of another thread of the group; all of those in a warp take part.
 
     "down": of the thread `place` further on, or its own where there is none; "idx": of thread
-    `place`.
+    `place` of them.
     """
 
     into: Accumulator
@@ -233,8 +243,9 @@ class Entry:
         if self.kind == "threads":
             x, y = BLOCK, 1
         else:
-            long = self.length is None or host_value(self.length, env) >= LONG
-            x, y = (BLOCK, 1) if long else (WARP, BLOCK // WARP)
+            length = LONG if self.length is None else host_value(self.length, env)
+            x = BLOCK if length >= LONG else group_of(length)
+            y = BLOCK // x
         each = x * self.width if self.kind == "threads" else y
         return min(-(-items // each), processors * RESIDENT), x, y
 

@@ -1,7 +1,8 @@
 """Spreading: the phases of a kernel become a grid program, by threads and groups of a GPU.
 
-A group is a warp, or all of a block of several warps. It folds by shuffles, then, if it is more
-than a warp, by way of shared memory in the order of the warps: the same sizes give the same sums.
+A group is a part of a warp, a warp, or all of a block of several. It folds by shuffles, then, if it
+is more than a warp, by way of shared memory in the order of the warps: the same sizes give the same
+sums.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from gnomon.plan.ir import Fold, Kernel, Let, Phase, reducer_of
 from gnomon.plan.terms import postorder
 from gnomon.plan.wide import Moves, moves
 
-HALVES = (16, 8, 4, 2, 1)  # the distances at which the threads of a warp join what they have
+HALVES = (16, 8, 4, 2, 1)  # the distances at which the threads of a group join what they have
 
 
 def spread(kernel: Kernel) -> Grid:
@@ -131,12 +132,15 @@ class _Spreader:
         return total
 
     def length(self) -> Term | None:
-        """The longest fold that a group shares, where sizes alone tell."""
+        """The most elements that a group shares, of a fold or a row, where sizes alone tell."""
         if self.kind == "threads":
             return None
-        longest = self.one
-        for fold in (*self.row_folds, *self.joint):
-            count = self.count(fold.vars)
+        longest, inner = self.one, self.phase.inner
+        shared = [fold.vars for fold in (*self.row_folds, *self.joint)]
+        if self.kind == "rows" and inner is not None:
+            shared.append((inner,))
+        for variables in shared:
+            count = self.count(variables)
             if count.free:
                 return None
             longest = self.arena.op("max", longest, count)
@@ -244,7 +248,8 @@ class _Spreader:
         other = self.accumulator(into.dtypes)
         body: Body = []
         for distance in HALVES:
-            body += [Shuffle(other, into, "down", distance), Combine(reducer, into, other)]
+            step: Body = [Shuffle(other, into, "down", distance), Combine(reducer, into, other)]
+            body.append(When(self.arena.const(distance) < self.group, step))
         body.append(Shuffle(into, into, "idx", 0))
         many = self.arena.const(WARP) < self.group
         return [*body, When(many, self.across_warps(reducer, into, other))]

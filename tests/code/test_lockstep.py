@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
+from gnomon import dtype as dt
 from gnomon.base import DeviceError
 from gnomon.code.races import Actors, Race, Watch
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr
 from gnomon.plan import grid
-from gnomon.plan.grid import Barrier, Body, Fetch, Grid, Loop, Share, When, Wide
+from gnomon.plan.grid import Barrier, Body, Fetch, Grid, Loop, Share, Shuffle, When, Wide
 from gnomon.plan.ir import Put
 from gnomon.plan.statement import Store
 from tests.code.gpu import run_group
@@ -172,8 +173,22 @@ def test_an_exchange_that_threads_miss_is_found():
             first = grid.register(program.kernel.arena, "tid.x")
             entry.body[:] = [When(first < 7, entry.body[:])]
 
-    with pytest.raises(DeviceError, match="shuffle: expected all 32 threads of a warp"):
-        row_sum(change)
+    for team, many in ((TEAM, 32), ((8, 8), 8)):
+        with pytest.raises(DeviceError, match=f"shuffle: expected all {many} threads of a group"):
+            row_sum(change, team)
+
+
+def test_groups_of_a_warp_that_reach_too_far_are_found():
+    """Sums wrong where threads join what others of another group have, not of their own."""
+
+    def change(program: Grid) -> None:
+        for body in everything(program):
+            for stmt in body:
+                if isinstance(stmt, When) and isinstance(stmt.body[0], Shuffle):
+                    stmt.condition = program.kernel.arena.const(True, dt.bool_)
+
+    assert not np.allclose(row_sum(change, (8, 8)), X.sum(1), rtol=1e-2)
+    np.testing.assert_allclose(row_sum(lambda p: None, (8, 8)), X.sum(1), rtol=1e-4)
 
 
 def test_shared_memory_that_was_not_written_is_found():

@@ -44,7 +44,7 @@ from tests.plan.test_expressions import SHAPES, expressions, over
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 REPOSITORY = Path(__file__).parent.parent.parent
 FLOATS = ("float16", "bfloat16", "float32", "float64")
-TEAMS = [(32, 2), (64, 1)]  # several warps a block, and a block that is one group
+TEAMS = [(8, 8), (64, 1)]  # several groups a warp, and a block that is one group
 
 
 def runs_here(target: Target) -> bool:
@@ -253,7 +253,7 @@ def test_how_work_is_spread_over_a_gpu():
     ]
     for e, kinds in wanted:
         dest = np.zeros(e.shape, np.float32)
-        for group in (*TEAMS, (256, 1)):
+        for group in (*TEAMS, (1, 64), (32, 2), (256, 1)):
             assert simulated.run(into_array(dest, e), group) == kinds
             np.testing.assert_allclose(dest, evaluate(e), rtol=2e-5, atol=1e-5)
 
@@ -280,7 +280,10 @@ def test_launches_cover_all_sizes():
     sizes = {("dim", 0): 300, ("dim", 1): 2000}
     (entry,) = simulated.entries(into(ext.reduce(x, "sum", (1,))))
     assert entry.shape(sizes, 132) == (300, 256, 1)
-    assert entry.shape({**sizes, ("dim", 1): 50}, 132) == (38, 32, 8)
+    assert entry.shape({**sizes, ("dim", 1): 200}, 132) == (38, 32, 8)
+    assert entry.shape({**sizes, ("dim", 1): 50}, 132) == (19, 16, 16)
+    assert entry.shape({**sizes, ("dim", 1): 8}, 132) == (3, 2, 128)
+    assert entry.shape({**sizes, ("dim", 1): 3}, 132) == (2, 1, 256)
     assert entry.shape({**sizes, ("dim", 0): 0}, 132)[0] == 0
     assert entry.shape({**sizes, ("dim", 0): 10**9}, 132)[0] == 132 * 32
     (entry,) = simulated.entries(into(x + 1.0))

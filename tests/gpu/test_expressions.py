@@ -80,6 +80,17 @@ def test_row_patterns():
         np.testing.assert_allclose(got.sum(1), 1, rtol=1e-5)
 
 
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 17, 31, 33, 127, 129])
+def test_short_rows_are_shared_by_parts_of_a_warp(n):
+    for rows in (1, 7, 300):
+        x = filled(rows, n)
+        for e in (ext.reduce(x, "max", (1,)), ext.arg_reduce(x, "min", 1)):
+            want, got = both(e)
+            np.testing.assert_array_equal(got, want)
+        close(*reversed(both(ext.reduce(x, "sum", (1,)), "plusto")), rtol=1e-6)
+        close(*reversed(both(softmax(x))), rtol=1e-6)
+
+
 def test_products():
     a, b = filled(5, 7), filled(7, 4)
     close(*reversed(both(dot(a, b))), rtol=1e-6)
