@@ -3,8 +3,8 @@
 A value is an array with an element for each thread, or one for all; while threads take several
 elements at once, with rows of them. Where threads part, those that do not take a way are masked.
 What a GPU would not define is an error: a barrier that some threads of a block miss, an exchange
-that threads of a group miss, shared memory that was never written, pieces that lie at no multiple of
-their bytes, and races (`code/races.py`). Functions are computed by the formulas that the PTX holds.
+that threads of a group miss, shared memory that was never written, pieces that lie at no multiple
+of their bytes, and races (`code/races.py`). Functions are computed by the PTX's formulas.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from gnomon.expr.reducer import Reducer
 from gnomon.expr.term import Term
 from gnomon.plan import grid
 from gnomon.plan.grid import (
-    SHARED_SLOT,
     WARP,
     Accumulator,
+    Area,
     Barrier,
     Begin,
     Combine,
@@ -87,6 +87,14 @@ def run(
             Lanes(program, entry, slots, (blocks, x, y), some, memory).program(entry.body)
 
 
+class _Shared:
+    """The places of an area, those of one block after those of another."""
+
+    def __init__(self, places: int) -> None:
+        self.bits, self.written = np.zeros(places, np.uint64), np.zeros(places, bool)
+        self.watch = Watch("shared memory", places)
+
+
 class Lanes:
     """The threads of some blocks of a launch."""
 
@@ -118,10 +126,8 @@ class Lanes:
         self.base: dict[int, Any] = {}
         self.accumulators: dict[int, list[Array]] = {}
         self.carried: dict[int, Array] = {}
-        places = len(blocks) * (entry.shared // SHARED_SLOT)
-        self.shared, self.written = np.zeros(places, np.uint64), np.zeros(places, bool)
+        self.shared: dict[Area, _Shared] = {}
         self.moved: frozenset[tuple[Hashable, int]] = frozenset()
-        self.watch = Watch("shared memory", places)
         self.handlers: dict[type, Callable[[Any], None]] = {
             Let: lambda s: self.value(s.term),
             Put: self.put,
@@ -262,7 +268,8 @@ class Lanes:
 
     def result(self, stmt: Result) -> None:
         for k, value in enumerate(self.accumulators[stmt.source.number]):
-            self.scopes[-1]["part", stmt.fold.id, k] = value
+            known = ("part", stmt.term.id, k) if stmt.term.op == "fold" else stmt.term.id
+            self.scopes[-1][known] = value
 
     # -- other threads --------------------------------------------------------------------------
 
@@ -286,31 +293,40 @@ class Lanes:
             raise DeviceError("barrier: expected every thread of the block, some are elsewhere")
         self.all.barriers[self.active] += 1
 
-    def shared_places(self, accumulator: Accumulator, place: Term, k: int) -> Array:
-        """Where the threads' value `k` of an accumulator lies among the shared memory of all."""
-        slots = self.entry.shared // SHARED_SLOT
+    def area(self, area: Area) -> _Shared:
+        """What all blocks have in an area, which must lie inside of the entry's memory."""
+        if area.start + area.size * area.places > self.entry.shared:
+            raise DeviceError(f"shared memory: {area} ends beyond {self.entry.shared} bytes")
+        blocks = self.count // self.size
+        return self.shared.setdefault(area, _Shared(area.places * blocks))
+
+    def shared_places(self, accumulator: Accumulator, area: Area, place: Term, k: int) -> Array:
+        """Where the threads' value `k` of an accumulator lies among the places of all blocks."""
         within = self.spread(self.value(place) * len(accumulator.dtypes) + k)[self.active]
-        if ((within < 0) | (within >= slots)).any():
-            raise DeviceError(f"shared memory: expected one of {slots} places, got {within.max()}")
+        if ((within < 0) | (within >= area.places)).any():
+            raise DeviceError(
+                f"shared memory: expected one of {area.places} places, got {within.max()}"
+            )
         block = np.arange(self.count)[self.active] // self.size
-        return np.asarray(block * slots + within)
+        return np.asarray(block * area.places + within)
 
     def share(self, stmt: Share) -> None:
+        shared = self.area(stmt.area)
         for k, value in enumerate(self.accumulators[stmt.source.number]):
-            places = self.shared_places(stmt.source, stmt.place, k)
+            places = self.shared_places(stmt.source, stmt.area, stmt.place, k)
             bits = value.view(f"u{value.itemsize}")[self.active].astype(np.uint64)
-            self.watch.write(places, self.actors(self.active), bits)
-            self.shared[places], self.written[places] = bits, True
+            shared.watch.write(places, self.actors(self.active), bits)
+            shared.bits[places], shared.written[places] = bits, True
 
     def fetch(self, stmt: Fetch) -> None:
-        found = []
+        shared, found = self.area(stmt.area), []
         for k, dtype in enumerate(stmt.into.dtypes):
-            places = self.shared_places(stmt.into, stmt.place, k)
-            self.watch.read(places, self.actors(self.active))
-            if not self.written[places].all():
+            places = self.shared_places(stmt.into, stmt.area, stmt.place, k)
+            shared.watch.read(places, self.actors(self.active))
+            if not shared.written[places].all():
                 raise DeviceError("shared memory: a thread reads what no thread has written")
             value = np.zeros(self.count, dtype.numpy)
-            bits = self.shared[places].astype(f"u{value.itemsize}")
+            bits = shared.bits[places].astype(f"u{value.itemsize}")
             value[self.active] = bits.view(value.dtype)
             found.append(value)
         self.assign(stmt.into, found)

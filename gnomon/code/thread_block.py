@@ -20,8 +20,8 @@ from gnomon.code.values import Arguments
 from gnomon.expr.term import Arena, Term
 from gnomon.plan import grid
 from gnomon.plan.grid import (
-    SHARED_SLOT,
     Accumulator,
+    Area,
     Barrier,
     Begin,
     Combine,
@@ -298,28 +298,34 @@ class ThreadBlockWriter(LoopWriter):
 
     def resulting(self, stmt: Result) -> None:
         for k, value in enumerate(self.load_all(stmt.source)):
-            self.scopes[-1][("part", stmt.fold.id, k)] = value
+            known = ("part", stmt.term.id, k) if stmt.term.op == "fold" else stmt.term.id
+            self.scopes[-1][known] = value
 
     # -- other threads --------------------------------------------------------------------------
 
     def share(self, stmt: Share) -> None:
         for place, value in zip(
-            self.shared_places(stmt.source, stmt.place), self.load_all(stmt.source), strict=True
+            self.shared_places(stmt.source, stmt.area, stmt.place),
+            self.load_all(stmt.source),
+            strict=True,
         ):
             self.e.line(f"store {value}, ptr addrspace(3) {place}")
 
     def fetched(self, stmt: Fetch) -> None:
-        places = zip(self.shared_places(stmt.into, stmt.place), stmt.into.dtypes, strict=True)
+        places = zip(
+            self.shared_places(stmt.into, stmt.area, stmt.place), stmt.into.dtypes, strict=True
+        )
         values = [self.e.do(f"load {type_of(d)}, ptr addrspace(3) {p}", d) for p, d in places]
         self.store_all(stmt.into, values)
 
-    def shared_places(self, accumulator: Accumulator, place: Term) -> list[str]:
+    def shared_places(self, accumulator: Accumulator, area: Area, place: Term) -> list[str]:
         """Where the values of an accumulator lie in shared memory."""
         e, count = self.e, len(accumulator.dtypes)
         first = self.int("mul", self.value(place), e.index(count))
-        base = f"ptr addrspace(3) @{self.name}_shared"
+        base = f"@{self.name}_shared, i64 {area.start}"
+        base = f"ptr addrspace(3) getelementptr (i8, ptr addrspace(3) {base})"
         slots = [self.int("add", first, e.index(k)) for k in range(count)]
-        kind = f"i{8 * SHARED_SLOT}"
+        kind = f"i{8 * area.size}"
         return [e.do(f"getelementptr {kind}, {base}, {slot}", dt.int64).name for slot in slots]
 
     def barrier(self, _: Barrier) -> None:

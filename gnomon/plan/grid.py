@@ -11,10 +11,11 @@
     Set          accumulator := values
     Combine      accumulator := reducer(accumulator, values)
     Shuffle      accumulator := that of another thread of the group in its warp
-    Share        a place in the block's shared memory := accumulator
-    Fetch        accumulator := a place in shared memory
+    Area         a part of the block's shared memory
+    Share        a place of an area := accumulator
+    Fetch        accumulator := a place of an area
     Barrier      every thread of the block arrives before one goes on
-    Result       what a fold gives is what the accumulator holds
+    Result       what a fold or a read gives is what the accumulator holds
     Let Fold Put as in a loop nest (`plan/ir.py`), for each thread on its own
 
 `code/nvptx.py` writes PTX of it, `code/lockstep.py` runs it on the processor. Where a thread is, it
@@ -166,19 +167,33 @@ class Shuffle:
     place: int
 
 
+@record()
+class Area:
+    """`places` values of `size` bytes at most in shared memory, from byte `start` on."""
+
+    start: int
+    size: int
+    places: int
+
+
 @record(frozen=False)
 class Share:
-    """Place `place` of the shared memory takes `source`; threads of a warp may write the same."""
+    """Place `place` of an area takes `source`; threads of a warp may write the same.
+
+    An accumulator of several values takes as many places, from that multiple of them on.
+    """
 
     source: Accumulator
+    area: Area
     place: Term
 
 
 @record(frozen=False)
 class Fetch:
-    """`into` takes what is at `place` of the shared memory."""
+    """`into` takes what is at `place` of an area."""
 
     into: Accumulator
+    area: Area
     place: Term
 
 
@@ -189,9 +204,9 @@ class Barrier:
 
 @record(frozen=False)
 class Result:
-    """The parts of `fold` are known from here on: what `source` holds."""
+    """The parts of a fold, or a read, are known from here on: what `source` holds."""
 
-    fold: Term
+    term: Term
     source: Accumulator
 
 

@@ -19,6 +19,7 @@ from gnomon.plan.grid import (
     SHARED_SLOT,
     WARP,
     Accumulator,
+    Area,
     Barrier,
     Begin,
     Body,
@@ -39,6 +40,7 @@ from gnomon.plan.grid import (
 )
 from gnomon.plan.ir import Fold, Kernel, Let, Phase, reducer_of
 from gnomon.plan.terms import postorder
+from gnomon.plan.tile import tiles
 from gnomon.plan.wide import Moves, moves
 
 HALVES = (16, 8, 4, 2, 1)  # the distances at which the threads of a group join what they have
@@ -71,19 +73,24 @@ class _Spreader:
         items = self.count(variables)
         block = register(arena, "ctaid.x")
         if self.kind == "threads":
-            first, width = block * self.group + self.mine, self.group
+            first, count = block * self.group + self.mine, self.group
         else:
-            first, width = self.task, register(arena, "ntid.y")
-        step = register(arena, "nctaid.x") * width
-        body = self.body(self.phase.entry)
-        found = self.moves(variables)
+            first, count = self.task, register(arena, "ntid.y")
+        step = register(arena, "nctaid.x") * count
+        found, width = self.moves(variables), 1
         if found is not None:
-            body += self.wide_loops(found, items, first, step)
-            each = found.width if not self.folding else 1
-            return Entry(self.kind, items, None, self.task, body, 0, each)
-        item = self.in_turn(self.phase.turns, self.turn())
-        body.append(Loop(variables, first, items, step, item))
-        return Entry(self.kind, items, self.length(), self.task, body, self.shared)
+            loops = self.wide_loops(found, items, first, step)
+            width = found.width if not self.folding else 1
+        else:
+            item = self.in_turn(self.phase.turns, self.turn())
+            loops = [Loop(variables, first, items, step, item)]
+        squares = tiles(arena, self.phase) if self.kind == "threads" else None
+        if squares is not None:
+            self.shared = squares.shared
+            by_squares = squares.body(self.accumulator)
+            loops = [When(squares.large, by_squares), When(~squares.large, loops)]
+        body = [*self.body(self.phase.entry), *loops]
+        return Entry(self.kind, items, self.length(), self.task, body, self.shared, width)
 
     def moves(self, variables: Sequence[int]) -> Moves | None:
         """How a thread takes several elements of a row at once, where that is worth it."""
@@ -257,7 +264,8 @@ class _Spreader:
     def across_warps(self, reducer: Reducer, into: Accumulator, other: Accumulator) -> Body:
         """Combines the warps' values by way of shared memory, in the order of the warps."""
         warps = BLOCK // WARP
-        self.shared = max(self.shared, SHARED_SLOT * len(into.dtypes) * warps)
+        area = Area(0, SHARED_SLOT, len(into.dtypes) * warps)
+        self.shared = max(self.shared, area.size * area.places)
         count = self.arena.op("idiv", self.group, self.arena.const(WARP))
         next_one = self.arena.var(warps)
         rest = Loop(
@@ -265,12 +273,12 @@ class _Spreader:
             self.one,
             count,
             self.one,
-            [Fetch(other, next_one), Combine(reducer, into, other)],
+            [Fetch(other, area, next_one), Combine(reducer, into, other)],
         )
         return [
             Barrier(),  # what was there before has been read
-            Share(into, self.arena.op("idiv", self.mine, self.arena.const(WARP))),
+            Share(into, area, self.arena.op("idiv", self.mine, self.arena.const(WARP))),
             Barrier(),
-            Fetch(into, self.zero),
+            Fetch(into, area, self.zero),
             rest,
         ]

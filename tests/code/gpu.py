@@ -13,6 +13,7 @@ import numpy as np
 from gnomon.code import lockstep
 from gnomon.code.races import Actors, Watch
 from gnomon.expr.node import Buffer
+from gnomon.plan import grid
 from gnomon.plan.cut import reach
 from gnomon.plan.grid import Entry, Grid
 from gnomon.plan.ir import Kernel
@@ -90,7 +91,8 @@ def run_group(
     for entry in program.entries:
         shape = entry.shape(values, 100)
         assert shape[0] >= 0 and shape[1] * shape[2] <= 256
-        x, y = (32, 1) if entry.kind == "threads" else block_shape
+        alone = (grid.BLOCK if entry.shared else grid.WARP), 1
+        x, y = alone if entry.kind == "threads" else block_shape
         lockstep.run(program, entry, values, (blocks, x, y), Here(ranges))
     return [entry.kind for entry in program.entries]
 

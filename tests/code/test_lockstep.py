@@ -207,6 +207,22 @@ def test_shared_memory_has_an_end():
         row_sum(change, (64, 1))
 
 
+@pytest.mark.parametrize(("last", "how"), [(0, "read .* was written"), (1, "written .* was read")])
+def test_a_missing_barrier_between_squares_is_a_race(last, how):
+    """Read before other warps have kept what lies there; kept before others have read."""
+    x = over(np.ones((70, 40), np.float32))
+
+    def change(program: Grid) -> None:
+        for body in everything(program):
+            barriers = [k for k, s in enumerate(body) if isinstance(s, Barrier)]
+            if barriers:
+                del body[barriers[last]]
+
+    assert stored(ext.transpose(x), lambda p: None, TEAM).all()
+    with pytest.raises(Race, match=f"of shared memory is {how}"):
+        stored(ext.transpose(x), change, TEAM)
+
+
 @pytest.mark.parametrize(
     ("threads", "blocks", "barriers", "fine"),
     [
