@@ -31,7 +31,6 @@ from gnomon.plan.grid import (
     Accumulator,
     Area,
     Barrier,
-    Begin,
     Combine,
     Elements,
     Entry,
@@ -125,7 +124,6 @@ class Lanes:
         self.scopes: list[dict[Hashable, Any]] = [{}]
         self.base: dict[int, Any] = {}
         self.accumulators: dict[int, list[Array]] = {}
-        self.carried: dict[int, Array] = {}
         self.shared: dict[Area, _Shared] = {}
         self.moved: frozenset[tuple[Hashable, int]] = frozenset()
         self.handlers: dict[type, Callable[[Any], None]] = {
@@ -136,7 +134,6 @@ class Lanes:
             When: self.when,
             Wide: self.wide,
             Elements: lambda s: self.program(s.body),
-            Begin: self.begin,
             Set: lambda s: self.assign(s.into, [self.value(t) for t in s.values]),
             Combine: self.combined,
             Shuffle: self.shuffled,
@@ -203,10 +200,6 @@ class Lanes:
                 self.moved = wide.moved
             self.program(wide.body)
             self.moved = frozenset()
-
-    def begin(self, begin: Begin) -> None:
-        for term in begin.scans:
-            self.carried[term.id] = self.full(term.payload[0].start(term.dtype)[0], term.dtype)
 
     def full(self, value: Any, dtype: DType) -> Array:
         """The same value for every thread."""
@@ -281,8 +274,12 @@ class Lanes:
                 f"shuffle: expected all {many} threads of a group in its warp, some are elsewhere"
             )
         lane = np.arange(many)
-        far = lane + stmt.place if stmt.mode == "down" else np.full(many, stmt.place)
-        source = np.where(far < many, far, lane)
+        far = {
+            "down": lane + stmt.place,
+            "up": lane - stmt.place,
+            "idx": np.full(many, stmt.place % many),
+        }[stmt.mode]
+        source = np.where((far >= 0) & (far < many), far, lane)
         values = self.accumulators[stmt.source.number]
         moved = [v.reshape(-1, many)[:, source].reshape(-1) for v in values]
         self.assign(stmt.into, moved)
@@ -413,8 +410,6 @@ class Lanes:
         if op == "keep":
             self.store(term.payload, term.args[1], args[0])
             return args[0]
-        if op == "scan":
-            return self.scan(term, args[0])
         if op == "cast":
             return convert(args[0], term.dtype.numpy)
         if op == "bitcast":
@@ -424,14 +419,6 @@ class Lanes:
         written = math.expand(term, LEFT - {op})
         assert written is not term, op
         return self.value(written)
-
-    def scan(self, term: Term, value: Any) -> Any:
-        """What the elements of a row up to here come to."""
-        reducer, exclusive = term.payload
-        before = self.carried[term.id]
-        (after,) = self.combine(reducer, [before], [np.asarray(value)])
-        self.carried[term.id] = np.where(self.active, after, before).astype(before.dtype)
-        return before if exclusive else after
 
     def argument(self, term: Term) -> Any:
         """A kernel argument, a special register, the number of the group that has a row."""

@@ -23,7 +23,6 @@ from gnomon.plan.grid import (
     Accumulator,
     Area,
     Barrier,
-    Begin,
     Combine,
     Elements,
     Fetch,
@@ -65,7 +64,6 @@ class ThreadBlockWriter(LoopWriter):
             When: self.when,
             Wide: self.wide,
             Elements: self.elements,
-            Begin: self.begin,
             Set: self.set,
             Combine: self.combined,
             Shuffle: self.shuffled,
@@ -237,10 +235,6 @@ class ThreadBlockWriter(LoopWriter):
         self.functions.extend(segments.functions)
         self.e.declared |= segments.declared
 
-    def begin(self, begin: Begin) -> None:
-        for term in begin.scans:
-            self.begin_scan(term)
-
     # -- folds ----------------------------------------------------------------------------------
 
     def fold(self, fold: Fold) -> None:
@@ -358,18 +352,19 @@ class ThreadBlockWriter(LoopWriter):
     def exchanged_word(self, mode: str, word: Value, place: int) -> Value:
         full = f"@llvm.nvvm.shfl.sync.{mode}.i32"
         self.e.declared.add(f"declare i32 {full}(i32, i32, i32, i32)")
-        mask, ends = self.segment()
+        mask, ends = self.segment(mode)
         return self.e.do(f"call i32 {full}({mask}, {word}, i32 {place}, {ends})", dt.uint32)
 
-    def segment(self) -> tuple[Value, Value]:
+    def segment(self, mode: str) -> tuple[Value, Value]:
         """The threads of the group in this warp as a mask, and where they end as `shfl` has it."""
         known = self.scopes[0]
-        if "threads" not in known:
+        ends = "begin" if mode == "up" else "end"
+        if ends not in known:
             with self.e.at_entry():
-                known["threads"], known["ends"] = self.threads_of_segment()
-        return known["threads"], known["ends"]
+                known["threads"], known[ends] = self.threads_of_segment(0 if mode == "up" else 31)
+        return known["threads"], known[ends]
 
-    def threads_of_segment(self) -> tuple[Value, Value]:
+    def threads_of_segment(self, last: int) -> tuple[Value, Value]:
         e, word = self.e, dt.uint32
 
         def number(value: int) -> Value:
@@ -380,5 +375,5 @@ class ThreadBlockWriter(LoopWriter):
         rest = e.primitive("sub", [number(grid.WARP), many], word)
         whole = e.primitive("lshr", [number(0xFFFFFFFF), rest], word)
         first = e.primitive("and", [lane, e.primitive("neg", [many], word)], word)
-        ends = e.primitive("or", [e.primitive("shl", [rest, number(8)], word), number(31)], word)
+        ends = e.primitive("or", [e.primitive("shl", [rest, number(8)], word), number(last)], word)
         return e.primitive("shl", [whole, first], word), ends

@@ -6,7 +6,6 @@
     When         a body for the threads for which a condition holds
     Wide         a body for neighbouring values of a variable at once, moved by one instruction
     Elements     the body of an element, which may be long
-    Begin        scans begin anew
     Accumulator  values that a thread keeps and changes
     Set          accumulator := values
     Combine      accumulator := reducer(accumulator, values)
@@ -130,13 +129,6 @@ class Elements:
 
 
 @record(frozen=False)
-class Begin:
-    """A row begins: its scans have come to nothing yet."""
-
-    scans: list[Term]
-
-
-@record(frozen=False)
 class Set:
     """`into` takes the values of Terms."""
 
@@ -157,13 +149,13 @@ class Combine:
 class Shuffle:
     """`into` takes the `source` of another thread of the group; all of those in a warp take part.
 
-    "down": of the thread `place` further on, or its own where there is none; "idx": of thread
-    `place` of them.
+    "down": of the thread `place` further on, "up": before it, or its own where there is none;
+    "idx": of thread `place` of them, of `place` modulo how many they are where those are fewer.
     """
 
     into: Accumulator
     source: Accumulator
-    mode: Literal["down", "idx"]
+    mode: Literal["down", "up", "idx"]
     place: int
 
 
@@ -218,7 +210,6 @@ Stmt: TypeAlias = (
     | When
     | Wide
     | Elements
-    | Begin
     | Set
     | Combine
     | Shuffle

@@ -21,7 +21,6 @@ from gnomon.plan.grid import (
     Accumulator,
     Area,
     Barrier,
-    Begin,
     Body,
     Combine,
     Elements,
@@ -38,6 +37,7 @@ from gnomon.plan.grid import (
     Wide,
     register,
 )
+from gnomon.plan.group_scan import WARPS, GroupScan
 from gnomon.plan.ir import Fold, Kernel, Let, Phase, reducer_of
 from gnomon.plan.terms import postorder
 from gnomon.plan.tile import tiles
@@ -58,7 +58,8 @@ class _Spreader:
         self.arena, self.phase = arena, phase
         self.row_folds = [s for s in phase.row if isinstance(s, Fold)]
         self.joint = [s for s in phase.body if isinstance(s, Fold) and s.vector]
-        self.kind: Kind = "elements" if self.joint else "rows" if self.row_folds else "threads"
+        by_rows = self.row_folds or phase.ordered
+        self.kind: Kind = "elements" if self.joint else "rows" if by_rows else "threads"
         self.folding = any(isinstance(s, Fold) for s in phase.body) and not self.joint
         self.together = {t.id for s in (*self.row_folds, *self.joint) for t in s.terms}
         self.accumulators = self.shared = 0
@@ -166,17 +167,22 @@ class _Spreader:
     def turn(self) -> Body:
         """What is done for one item in one turn."""
         phase, inner = self.phase, self.phase.inner
+        if phase.ordered:
+            return [*self.body(phase.row), *self.scanned()]
         row, element = self.body(phase.row), self.element()
         if inner is None or inner in self.spread_variables():
             return [*row, *([Elements(phase.body)] if self.kind == "threads" else element)]
-        scans = [s.term for s in phase.body if isinstance(s, Let) and s.term.op == "scan"]
-        before: Body = [Begin(scans)] if scans else []
         extent = self.arena.extent[inner]
-        if self.kind == "rows" and not phase.ordered:
+        if self.kind == "rows":
             through = Loop((inner,), self.mine, extent, self.group, element)
         else:  # the group goes through the row together
             through = self.every(inner, element)
-        return [*row, *before, through]
+        return [*row, through]
+
+    def scanned(self) -> Body:
+        """A row that is gone through in order."""
+        self.shared = max(self.shared, WARPS.size * WARPS.places)
+        return GroupScan(self.arena, self.phase, self.accumulator).row(self.body)
 
     def element(self) -> Body:
         """The statements of an element; what its folds do not need is the group's first thread's.

@@ -224,6 +224,39 @@ def test_a_missing_barrier_between_squares_is_a_race(last, how):
 
 
 @pytest.mark.parametrize(
+    ("barrier", "how"), [(0, "written .* was read"), (1, "read .* was written")]
+)
+def test_a_missing_barrier_of_a_scan_is_a_race(barrier, how):
+    """Warps exchange what they come to: before others have, and while others read it still."""
+    e = ext.scan(over(X), "sum", 1)
+
+    def change(program: Grid) -> None:
+        for body in everything(program):
+            found = [k for k, s in enumerate(body) if isinstance(s, Barrier)]
+            if found:
+                del body[found[barrier]]
+
+    scanned = stored(e, lambda p: None, (64, 1))
+    np.testing.assert_allclose(scanned, X.cumsum(1), rtol=1e-3, atol=1e-3)
+    with pytest.raises(Race, match=f"of shared memory is {how}"):
+        stored(e, change, (64, 1))
+
+
+def test_threads_beyond_a_row_must_join_its_scan():
+    """The last piece of a row has fewer elements than the group has threads."""
+
+    def change(program: Grid) -> None:
+        for body in everything(program):
+            for stmt in body:
+                if isinstance(stmt, Wide):
+                    whens = [s for s in stmt.body if isinstance(s, When)]
+                    stmt.body[:] = [When(whens[0].condition, stmt.body[:])]
+
+    with pytest.raises(DeviceError, match="shuffle: expected all 8 threads of a group"):
+        stored(ext.scan(over(X), "sum", 1), change, (8, 8))
+
+
+@pytest.mark.parametrize(
     ("threads", "blocks", "barriers", "fine"),
     [
         ((3, 3), (0, 0), (0, 0), True),  # itself

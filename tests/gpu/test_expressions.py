@@ -91,6 +91,21 @@ def test_short_rows_are_shared_by_parts_of_a_warp(n):
         close(*reversed(both(softmax(x))), rtol=1e-6)
 
 
+@pytest.mark.parametrize("exclusive", [False, True])
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("n", [1, 2, 5, 31, 33, 130, 1023, 2600])
+def test_rows_are_scanned_by_groups(n, reverse, exclusive):
+    """By a part of a warp, a warp, a block; in one piece and several."""
+    for rows, dtype in ((1, "int32"), (3, "float64"), (40 if n < 99 else 2, "float32")):
+        x = np.random.default_rng(n).integers(-3, 4, (rows, n)).astype(dtype)
+        turned = x[:, ::-1] if reverse else x
+        want = turned.cumsum(1).astype(dtype) - (turned if exclusive else 0)
+        e = ext.scan(over(x), "sum", 1, exclusive, reverse)
+        np.testing.assert_array_equal(on_gpu(e), want[:, ::-1] if reverse else want)
+        longest = ext.scan(over(x), "max", 1)
+        np.testing.assert_array_equal(on_gpu(longest), np.maximum.accumulate(x, 1))
+
+
 def test_products():
     a, b = filled(5, 7), filled(7, 4)
     close(*reversed(both(dot(a, b))), rtol=1e-6)
