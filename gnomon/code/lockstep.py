@@ -36,6 +36,7 @@ from gnomon.plan.grid import (
     Entry,
     Fetch,
     Grid,
+    Join,
     Loop,
     Result,
     Set,
@@ -125,6 +126,7 @@ class Lanes:
         self.base: dict[int, Any] = {}
         self.accumulators: dict[int, list[Array]] = {}
         self.shared: dict[Area, _Shared] = {}
+        self.lanes = 1  # elements that a thread takes at once
         self.moved: frozenset[tuple[Hashable, int]] = frozenset()
         self.handlers: dict[type, Callable[[Any], None]] = {
             Let: lambda s: self.value(s.term),
@@ -136,6 +138,7 @@ class Lanes:
             Elements: lambda s: self.program(s.body),
             Set: lambda s: self.assign(s.into, [self.value(t) for t in s.values]),
             Combine: self.combined,
+            Join: self.join,
             Shuffle: self.shuffled,
             Share: self.share,
             Fetch: self.fetch,
@@ -197,9 +200,11 @@ class Lanes:
             self.base[wide.variable] = first
             if wide.width > 1:
                 self.base[wide.variable] = first + np.arange(wide.width)[:, None]
-                self.moved = wide.moved
+                if wide.aligned is None or self.value(wide.aligned):
+                    self.moved = wide.moved
+            self.lanes = wide.width
             self.program(wide.body)
-            self.moved = frozenset()
+            self.lanes, self.moved = 1, frozenset()
 
     def full(self, value: Any, dtype: DType) -> Array:
         """The same value for every thread."""
@@ -258,6 +263,13 @@ class Lanes:
             new = [self.value(t) for t in given]
         old = self.accumulators[stmt.into.number]
         self.assign(stmt.into, self.combine(stmt.reducer, old, new))
+
+    def join(self, stmt: Join) -> None:
+        given = [self.value(t) for t in stmt.values]
+        for k in range(self.lanes):
+            new = [v[k] if np.ndim(v) > 1 else v for v in given]
+            old = self.accumulators[stmt.into.number]
+            self.assign(stmt.into, self.combine(stmt.reducer, old, new))
 
     def result(self, stmt: Result) -> None:
         for k, value in enumerate(self.accumulators[stmt.source.number]):

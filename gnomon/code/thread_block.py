@@ -26,6 +26,7 @@ from gnomon.plan.grid import (
     Combine,
     Elements,
     Fetch,
+    Join,
     Loop,
     Result,
     Set,
@@ -55,6 +56,7 @@ class ThreadBlockWriter(LoopWriter):
         self.entry, self.name, self.number = entry, name, number
         self.places: dict[tuple[int, int], list[str]] = {}
         self.moved: frozenset[tuple[Hashable, int]] = frozenset()
+        self.aligned: Value | None = None  # whether it is so, where that is not known
         self.functions: list[str] = []  # of segments
         self.handlers: dict[type, Callable[[Any], None]] = {
             Let: self.let,
@@ -66,6 +68,7 @@ class ThreadBlockWriter(LoopWriter):
             Elements: self.elements,
             Set: self.set,
             Combine: self.combined,
+            Join: self.join,
             Shuffle: self.shuffled,
             Share: self.share,
             Fetch: self.fetched,
@@ -122,10 +125,34 @@ class ThreadBlockWriter(LoopWriter):
         free = offset.free if term is None else term.free
         if self.vec is None or not (whole or free >> self.vec & 1):
             return self.guarded(where, lambda: self.fetch_one(operand, offset, None))
-        if (operand.slot, offset.id) in self.moved:
-            return self.piece(operand, self.value(offset, True))
-        places = self.value(offset)
         allowed = None if where is None else self.value(where)
+        places = self.value(offset)
+        if (operand.slot, offset.id) not in self.moved:
+            return self.each(operand, places, allowed)
+        first = self.value(offset, True)
+        if self.aligned is None:
+            return self.piece(operand, first)
+        return self.either(
+            self.aligned,
+            lambda: self.piece(operand, first),
+            lambda: self.each(operand, places, None),
+        )
+
+    def either(self, cond: Value, yes: Callable[[], Value], no: Callable[[], Value]) -> Value:
+        """One of two values, the other of which is not computed."""
+        e, ends = self.e, []
+        for holds, make in ((cond, yes), (e.primitive("not", [cond], dt.bool_), no)):
+            before = e.label
+            with e.when(holds), self.scope():
+                value = make()
+                after = e.label
+            other = ends[-1].name if ends else "poison"
+            ways = f"[ {other}, %{before} ], [ {value.name}, %{after} ]"
+            ends.append(e.do(f"phi {value.type} {ways}", value.dtype, value.lanes))
+        return ends[-1]
+
+    def each(self, operand: Operand, places: Value, allowed: Value | None) -> Value:
+        """The elements of all lanes, one after the other."""
         return self.joined([self.lane(operand, places, allowed, k) for k in range(self.lanes)])
 
     def lane(self, operand: Operand, places: Value, allowed: Value | None, k: int) -> Value:
@@ -162,14 +189,26 @@ class ThreadBlockWriter(LoopWriter):
             return
         size, value = operand.dtype.size, self.to_memory(value, operand.dtype)
         value = self.e.spread(value, self.lanes)
-        if (operand.slot, offset.id) in self.moved:
-            place = self.address(operand, self.value(offset, True))
+        first, places = self.value(offset, True), self.value(offset)
+
+        def whole() -> None:
+            place = self.address(operand, first)
             self.e.line(f"store {value}, ptr {place}, align {size * self.lanes}")
-            return
-        places = self.value(offset)
-        for k in range(self.lanes):
-            place = self.address(operand, self.picked(places, k))
-            self.e.line(f"store {self.picked(value, k)}, ptr {place}, align {size}")
+
+        def each() -> None:
+            for k in range(self.lanes):
+                place = self.address(operand, self.picked(places, k))
+                self.e.line(f"store {self.picked(value, k)}, ptr {place}, align {size}")
+
+        if (operand.slot, offset.id) not in self.moved:
+            each()
+        elif self.aligned is None:
+            whole()
+        else:
+            with self.e.when(self.aligned):
+                whole()
+            with self.e.when(self.e.primitive("not", [self.aligned], dt.bool_)):
+                each()
 
     def picked(self, value: Value, k: int) -> Value:
         """A lane of a value, or the value that all lanes have."""
@@ -213,8 +252,9 @@ class ThreadBlockWriter(LoopWriter):
                 self.base[wide.variable] = first
                 self.program(wide.body)
             return
+        aligned = None if wide.aligned is None else self.value(wide.aligned)
         with self.over(wide.variable, first, wide.width, None):
-            self.moved = wide.moved
+            self.moved, self.aligned = wide.moved, aligned
             self.program(wide.body)
             self.moved = frozenset()
 
@@ -262,12 +302,21 @@ class ThreadBlockWriter(LoopWriter):
     # -- accumulators ---------------------------------------------------------------------------
 
     def kept(self, accumulator: Accumulator) -> list[str]:
-        """Where an accumulator lies on the stack."""
+        """Where an accumulator of as many lanes as values have here lies on the stack."""
         key = accumulator.number, self.lanes
         found = self.places.get(key)
         if found is None:
             found = self.places[key] = [self.e.alloca(d, self.lanes) for d in accumulator.dtypes]
         return found
+
+    def join(self, stmt: Join) -> None:
+        """Lane by lane into an accumulator of one lane."""
+        values, lanes = [self.value(t) for t in stmt.values], self.lanes
+        self.lanes = 1
+        for k in range(lanes):
+            new = [self.picked(v, k) for v in values]
+            self.store_all(stmt.into, self.combine(stmt.reducer, self.load_all(stmt.into), new))
+        self.lanes = lanes
 
     def load_all(self, accumulator: Accumulator) -> list[Value]:
         pairs = zip(self.kept(accumulator), accumulator.dtypes, strict=True)

@@ -9,6 +9,7 @@
     Accumulator  values that a thread keeps and changes
     Set          accumulator := values
     Combine      accumulator := reducer(accumulator, values)
+    Join         the same with the values of all elements that a thread takes at once
     Shuffle      accumulator := that of another thread of the group in its warp
     Area         a part of the block's shared memory
     Share        a place of an area := accumulator
@@ -45,13 +46,13 @@ REGISTERS = ("tid.x", "tid.y", "ntid.x", "ntid.y", "ctaid.x", "nctaid.x")
 SHARED_SLOT = 8  # bytes of a value in shared memory
 
 
-def group_of(length: int) -> int:
+def group_of(length: int, width: int) -> int:
     """How many threads of a warp share a row that is no longer than a warp is for.
 
-    >>> [group_of(n) for n in (0, 1, 4, 5, 30, 128, 1000)]
+    >>> [group_of(n, 1) for n in (0, 1, 4, 5, 30, 128, 1000)]
     [1, 1, 1, 2, 8, 32, 32]
     """
-    return min(WARP, 1 << max(0, -(-length // EACH) - 1).bit_length())
+    return min(WARP, 1 << max(0, -(-length // max(width, EACH)) - 1).bit_length())
 
 
 def nested(body: Body) -> Iterator[ir.Stmt]:
@@ -111,7 +112,8 @@ class Wide:
     """`body`, by each thread for `width` values of `variable` from `first` on, side by side.
 
     Each read and store, by slot and offset, of `moved` takes one instruction: its elements lie side
-    by side from a multiple of `width` elements' bytes on. Others take one for each value.
+    by side from a multiple of `width` elements' bytes on, where `aligned` holds. Others take one
+    for each value.
     """
 
     variable: int
@@ -119,6 +121,7 @@ class Wide:
     width: int
     moved: frozenset[tuple[Hashable, int]]
     body: Body
+    aligned: Term | None = None  # where it is not known beforehand
 
 
 @record(frozen=False)
@@ -143,6 +146,15 @@ class Combine:
     reducer: Reducer
     into: Accumulator
     values: tuple[Term, ...] | Accumulator
+
+
+@record(frozen=False)
+class Join:
+    """`into` becomes what `reducer` makes of it and of `values`, those of each element in turn."""
+
+    reducer: Reducer
+    into: Accumulator
+    values: tuple[Term, ...]
 
 
 @record(frozen=False)
@@ -212,6 +224,7 @@ Stmt: TypeAlias = (
     | Elements
     | Set
     | Combine
+    | Join
     | Shuffle
     | Share
     | Fetch
@@ -232,7 +245,8 @@ class Entry:
         elements  the x threads of a group take an element: its folds together, the first stores
 
     `length` is how many elements a group goes through for an item; None: many. `task` is the number
-    of the group, `shared` the bytes of shared memory that a block needs.
+    of the group, `shared` the bytes of shared memory that a block needs, `width` how many elements
+    a thread takes at once.
     """
 
     kind: Kind
@@ -250,7 +264,7 @@ class Entry:
             x, y = BLOCK, 1
         else:
             length = LONG if self.length is None else host_value(self.length, env)
-            x = BLOCK if length >= LONG else group_of(length)
+            x = BLOCK if length >= LONG else group_of(length, self.width)
             y = BLOCK // x
         each = x * self.width if self.kind == "threads" else y
         return min(-(-items // each), processors * RESIDENT), x, y

@@ -27,6 +27,7 @@ from gnomon.plan.grid import (
     Entry,
     Fetch,
     Grid,
+    Join,
     Kind,
     Loop,
     Result,
@@ -41,7 +42,7 @@ from gnomon.plan.group_scan import WARPS, GroupScan
 from gnomon.plan.ir import Fold, Kernel, Let, Phase, reducer_of
 from gnomon.plan.terms import postorder
 from gnomon.plan.tile import tiles
-from gnomon.plan.wide import Moves, moves
+from gnomon.plan.wide import Moves, moves, row_moves, shared_width
 
 HALVES = (16, 8, 4, 2, 1)  # the distances at which the threads of a group join what they have
 
@@ -63,6 +64,7 @@ class _Spreader:
         self.folding = any(isinstance(s, Fold) for s in phase.body) and not self.joint
         self.together = {t.id for s in (*self.row_folds, *self.joint) for t in s.terms}
         self.accumulators = self.shared = 0
+        self.width = 1 if phase.ordered else shared_width(self.along_rows())
         self.zero, self.one = arena.const(0), arena.const(1)
         self.mine, self.group = register(arena, "tid.x"), register(arena, "ntid.x")
         self.task = register(arena, "ctaid.x") * register(arena, "ntid.y")
@@ -78,10 +80,10 @@ class _Spreader:
         else:
             first, count = self.task, register(arena, "ntid.y")
         step = register(arena, "nctaid.x") * count
-        found, width = self.moves(variables), 1
+        found = self.moves(variables)
         if found is not None:
             loops = self.wide_loops(found, items, first, step)
-            width = found.width if not self.folding else 1
+            self.width = found.width if not self.folding else 1
         else:
             item = self.in_turn(self.phase.turns, self.turn())
             loops = [Loop(variables, first, items, step, item)]
@@ -91,7 +93,7 @@ class _Spreader:
             by_squares = squares.body(self.accumulator)
             loops = [When(squares.large, by_squares), When(~squares.large, loops)]
         body = [*self.body(self.phase.entry), *loops]
-        return Entry(self.kind, items, self.length(), self.task, body, self.shared, width)
+        return Entry(self.kind, items, self.length(), self.task, body, self.shared, self.width)
 
     def moves(self, variables: Sequence[int]) -> Moves | None:
         """How a thread takes several elements of a row at once, where that is worth it."""
@@ -173,11 +175,23 @@ class _Spreader:
         if inner is None or inner in self.spread_variables():
             return [*row, *([Elements(phase.body)] if self.kind == "threads" else element)]
         extent = self.arena.extent[inner]
-        if self.kind == "rows":
-            through = Loop((inner,), self.mine, extent, self.group, element)
-        else:  # the group goes through the row together
-            through = self.every(inner, element)
-        return [*row, through]
+        if self.kind == "elements":  # the group goes through the row together
+            return [*row, self.every(inner, element)]
+        if self.width == 1:
+            return [*row, Loop((inner,), self.mine, extent, self.group, element)]
+        found = row_moves(self.arena, phase.body, inner, self.width)
+        return [*row, *self.pieces(inner, found, element, element)]
+
+    def along_rows(self) -> list[tuple[int, ir.Body]]:
+        """The loops that a group shares, by their only variable, and what is done in them."""
+        loops: list[tuple[int, ir.Body]] = [
+            (fold.vars[-1], [fold])
+            for fold in (*self.row_folds, *self.joint)
+            if len(fold.vars) - self.alone(fold) == 1
+        ]
+        if self.kind == "rows" and self.phase.inner is not None:
+            loops.append((self.phase.inner, self.phase.body))
+        return loops
 
     def scanned(self) -> Body:
         """A row that is gone through in order."""
@@ -213,8 +227,7 @@ class _Spreader:
             shared = [t for t in stmt.terms if t.id in self.together]
             alone = [t for t in stmt.terms if t.id not in self.together]
             found += [Fold(alone, stmt.bodies, stmt.vector)] if alone else []
-            for term in shared:
-                found += self.fold(stmt, term)
+            found += self.folded(stmt, shared) if shared else []
         return found
 
     # -- folds of a group -----------------------------------------------------------------------
@@ -224,15 +237,20 @@ class _Spreader:
         self.accumulators += 1
         return Accumulator(self.accumulators, dtypes)
 
-    def fold(self, fold: Fold, term: Term) -> Body:
-        """One fold by all threads of a group, each of which knows the result."""
-        reducer = reducer_of(term)
-        dtypes = reducer.dtypes(tuple(a.dtype for a in term.args))
-        starts = zip(reducer.start(term.args[0].dtype), dtypes, strict=True)
-        into = self.accumulator(dtypes)
-        begin = Set(into, tuple(self.arena.const(value, dtype) for value, dtype in starts))
-        nest = self.nest(fold, self.alone(fold), Combine(reducer, into, term.args))
-        return [begin, *nest, *self.across(reducer, into), Result(term, into)]
+    def folded(self, fold: Fold, terms: Sequence[Term]) -> Body:
+        """Folds in one loop by all threads of a group, each of which knows the results."""
+        begin: Body = []
+        steps: list[Combine] = []
+        after: Body = []
+        for term in terms:
+            reducer = reducer_of(term)
+            dtypes = reducer.dtypes(tuple(a.dtype for a in term.args))
+            starts = zip(reducer.start(term.args[0].dtype), dtypes, strict=True)
+            into = self.accumulator(dtypes)
+            begin.append(Set(into, tuple(self.arena.const(n, dtype) for n, dtype in starts)))
+            steps.append(Combine(reducer, into, term.args))
+            after += [*self.across(reducer, into), Result(term, into)]
+        return [*begin, *self.nest(fold, self.alone(fold), steps), *after]
 
     def alone(self, fold: Fold) -> int:
         """How many outer variables each thread goes through; the group shares the ones below.
@@ -247,14 +265,39 @@ class _Spreader:
             alone -= 1
         return alone
 
-    def nest(self, fold: Fold, alone: int, step: Combine) -> Body:
+    def nest(self, fold: Fold, alone: int, steps: Sequence[Combine]) -> Body:
         """The loops of a fold."""
         shared = fold.vars[alone:]
         inside = [s for body in fold.bodies[alone:] for s in self.body(body)]
-        body: Body = [Loop(shared, self.mine, self.count(shared), self.group, [*inside, step])]
+        body: Body
+        if self.width == 1 or len(shared) > 1:
+            whole = self.count(shared)
+            body = [Loop(shared, self.mine, whole, self.group, [*inside, *steps])]
+        else:
+            found = row_moves(self.arena, [fold], shared[0], self.width)
+            joins = [Join(s.reducer, s.into, terms_of(s)) for s in steps]
+            body = self.pieces(shared[0], found, [*inside, *joins], [*inside, *steps])
         for v, before in reversed(list(zip(fold.vars[:alone], fold.bodies, strict=False))):
             body = [self.every(v, [*self.body(before), *body])]
         return body
+
+    def pieces(self, variable: int, found: Moves, several: Body, one: Body) -> Body:
+        """`several` for whole pieces of `width` elements, `one` for each that is left of a row.
+
+        Which thread has which does not depend on where memory lies.
+        """
+        arena, width = self.arena, found.width
+        extent = arena.extent[variable]
+        count = arena.op("idiv", extent, arena.const(width))
+        piece, rest = arena.var(count), arena.var(extent - count * width)
+        loops: Body = []
+        for v, inside in (
+            (piece, Wide(variable, piece * width, width, found.keys, several, found.aligned)),
+            (rest, Wide(variable, count * width + rest, 1, frozenset(), one)),
+        ):
+            until = arena.extent[v.payload]
+            loops.append(Loop((v.payload,), self.mine, until, self.group, [inside]))
+        return loops
 
     def across(self, reducer: Reducer, into: Accumulator) -> Body:
         """What the threads of a group have, as one; every thread gets it."""
@@ -288,3 +331,9 @@ class _Spreader:
             Fetch(into, area, self.zero),
             rest,
         ]
+
+
+def terms_of(step: Combine) -> tuple[Term, ...]:
+    """The values that a step of a fold takes, which are Terms."""
+    assert isinstance(step.values, tuple)
+    return step.values

@@ -17,6 +17,7 @@ from gnomon.plan.grid import address
 from gnomon.plan.ir import Fold, Let, Put
 from gnomon.plan.operand import Operand
 from gnomon.plan.schedule import stride
+from gnomon.plan.scratch import TASK
 from gnomon.plan.terms import affine, postorder
 
 BYTES = 16  # that a thread moves by one instruction
@@ -53,12 +54,47 @@ class Moves(NamedTuple):
 def moves(arena: Arena, body: ir.Body, inner: int) -> Moves | None:
     """The wide moves of the statements of an element; None where one at a time is as good."""
     order = postorder(roots(body))
-    stores = [move(s.dest, s.offset, inner) for s in body if isinstance(s, Put)]
-    if None in stores or not stores or len(order) > MOST or any(t.op == "scan" for t in order):
+    stores = stored(body, inner)
+    puts = sum(isinstance(s, Put) for s in body)
+    if len(stores) < max(1, puts) or len(order) > MOST:
         return None
-    reads = (move(t.payload, t.args[0], inner) for t in order if t.op == "read" and not t.args[1:])
-    found = [m for m in (*stores, *reads) if m is not None]
+    found = [*stores, *along(order, inner)]
     width = max(2, BYTES // max(m.operand.dtype.size for m in found))
+    return Moves(width, frozenset(m.key for m in found), aligned(arena, found, width))
+
+
+def along(order: Iterable[Term], variable: int) -> list[Move]:
+    """What Terms read or keep that is dense along a variable."""
+    reads = [(t.payload, t.args[0]) for t in order if t.op == "read" and not t.args[1:]]
+    keeps = [(t.payload, t.args[1]) for t in order if t.op == "keep"]
+    found = (move(operand, offset, variable) for operand, offset in (*reads, *keeps))
+    return [m for m in found if m is not None]
+
+
+def shared_width(loops: Iterable[tuple[int, ir.Body]]) -> int:
+    """How many elements a thread takes at once in all loops of a row; 1 where that is as good.
+
+    It is the same in all, so that a thread finds what it has kept itself.
+    """
+    sizes = []
+    for variable, body in loops:
+        order = postorder(roots(body))
+        if len(order) > MOST:
+            return 1
+        found = [*along(order, variable), *stored(body, variable)]
+        sizes += [m.operand.dtype.size for m in found]
+    return max(2, BYTES // max(sizes)) if sizes else 1
+
+
+def stored(body: ir.Body, variable: int) -> list[Move]:
+    """What statements store that is dense along a variable."""
+    found = (move(s.dest, s.offset, variable) for s in body if isinstance(s, Put))
+    return [m for m in found if m is not None]
+
+
+def row_moves(arena: Arena, body: ir.Body, variable: int, width: int) -> Moves:
+    """The wide moves of the statements of a loop along a row."""
+    found = [*along(postorder(roots(body)), variable), *stored(body, variable)]
     return Moves(width, frozenset(m.key for m in found), aligned(arena, found, width))
 
 
@@ -104,8 +140,10 @@ def multiples(rest: Term) -> tuple[Term, tuple[Term, ...]] | None:
 
 
 def _fixed(term: Term) -> bool:
-    """Whether a Term is arithmetic on sizes and strides alone."""
-    return not term.free and all(t.op not in ("read", "part") for t in postorder([term]))
+    """Whether a Term is arithmetic on sizes and strides alone, the same for all threads."""
+    if term.free:
+        return False
+    return all(t.op not in ("read", "part") and t.payload != TASK for t in postorder([term]))
 
 
 def aligned(arena: Arena, found: Iterable[Move], width: int) -> Term:
