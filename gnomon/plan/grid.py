@@ -38,7 +38,8 @@ from gnomon.record import record
 Kind = Literal["threads", "rows", "elements"]
 WARP = 32
 BLOCK = 256  # threads of a block at most: each may then have all the registers there are
-LONG = 1024  # elements that a group of a whole block is for
+HELD = 8  # elements of a row that a thread has in registers
+LONG = WARP * HELD  # elements of a row beyond which a block shares it
 EACH = 4  # elements of a short row that a thread takes before another one shares it
 MANY = 1 << 18  # elements that keep all threads busy, even where each takes several
 RESIDENT = 32  # blocks for each processor of the GPU: more only take their turn
@@ -46,13 +47,19 @@ REGISTERS = ("tid.x", "tid.y", "ntid.x", "ntid.y", "ctaid.x", "nctaid.x")
 SHARED_SLOT = 8  # bytes of a value in shared memory
 
 
-def group_of(length: int, width: int) -> int:
-    """How many threads of a warp share a row that is no longer than a warp is for.
+def team(length: int | None, width: int) -> tuple[int, int]:
+    """How many threads share a row of so many elements (None: many), and groups of them a block.
 
-    >>> [group_of(n, 1) for n in (0, 1, 4, 5, 30, 128, 1000)]
-    [1, 1, 1, 2, 8, 32, 32]
+    `width` is how many elements each takes at once.
+
+    >>> [team(n, 1) for n in (0, 4, 5, 30, 128, 300, 1000, None)]
+    [(1, 256), (1, 256), (2, 128), (8, 32), (32, 8), (64, 1), (128, 1), (256, 1)]
     """
-    return min(WARP, 1 << max(0, -(-length // max(width, EACH)) - 1).bit_length())
+    if length is None or length > LONG:
+        many = BLOCK if length is None else 1 << (-(-length // HELD) - 1).bit_length()
+        return min(BLOCK, many), 1
+    x = min(WARP, 1 << max(0, -(-length // max(width, EACH)) - 1).bit_length())
+    return x, BLOCK // x
 
 
 def nested(body: Body) -> Iterator[ir.Stmt]:
@@ -263,9 +270,8 @@ class Entry:
         if self.kind == "threads":
             x, y = BLOCK, 1
         else:
-            length = LONG if self.length is None else host_value(self.length, env)
-            x = BLOCK if length >= LONG else group_of(length, self.width)
-            y = BLOCK // x
+            length = None if self.length is None else host_value(self.length, env)
+            x, y = team(length, self.width)
         each = x * self.width if self.kind == "threads" else y
         return min(-(-items // each), processors * RESIDENT), x, y
 

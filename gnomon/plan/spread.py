@@ -39,6 +39,7 @@ from gnomon.plan.grid import (
     register,
 )
 from gnomon.plan.group_scan import WARPS, GroupScan
+from gnomon.plan.hold import Pieces, held
 from gnomon.plan.ir import Fold, Kernel, Let, Phase, reducer_of
 from gnomon.plan.terms import postorder
 from gnomon.plan.tile import tiles
@@ -85,8 +86,15 @@ class _Spreader:
             loops = self.wide_loops(found, items, first, step)
             self.width = found.width if not self.folding else 1
         else:
-            item = self.in_turn(self.phase.turns, self.turn())
-            loops = [Loop(variables, first, items, step, item)]
+            by_memory = Loop(
+                variables, first, items, step, self.in_turn(self.phase.turns, self.turn())
+            )
+            row = held(arena, self.phase) if self.kind == "rows" and self.width > 1 else None
+            loops = [by_memory]
+            if row is not None:
+                pieces = Pieces(row, self.width, self.accumulator)
+                by_registers = Loop(variables, first, items, step, self.held_row(pieces))
+                loops = [When(pieces.fit, [by_registers]), When(~pieces.fit, loops)]
         squares = tiles(arena, self.phase) if self.kind == "threads" else None
         if squares is not None:
             self.shared = squares.shared
@@ -174,13 +182,9 @@ class _Spreader:
         row, element = self.body(phase.row), self.element()
         if inner is None or inner in self.spread_variables():
             return [*row, *([Elements(phase.body)] if self.kind == "threads" else element)]
-        extent = self.arena.extent[inner]
         if self.kind == "elements":  # the group goes through the row together
             return [*row, self.every(inner, element)]
-        if self.width == 1:
-            return [*row, Loop((inner,), self.mine, extent, self.group, element)]
-        found = row_moves(self.arena, phase.body, inner, self.width)
-        return [*row, *self.pieces(inner, found, element, element)]
+        return [*row, *self.through(inner)]
 
     def along_rows(self) -> list[tuple[int, ir.Body]]:
         """The loops that a group shares, by their only variable, and what is done in them."""
@@ -237,8 +241,40 @@ class _Spreader:
         self.accumulators += 1
         return Accumulator(self.accumulators, dtypes)
 
-    def folded(self, fold: Fold, terms: Sequence[Term]) -> Body:
-        """Folds in one loop by all threads of a group, each of which knows the results."""
+    def held_row(self, pieces: Pieces) -> Body:
+        """A row in registers; what is left of it after whole pieces goes by way of memory."""
+        phase, row = self.phase, pieces.row
+        assert phase.inner is not None
+        last = pieces.loop(len(row.folds), list(row.puts))
+        return [*self.row_of_pieces(pieces), *last, self.rest(phase.inner, list(phase.body))]
+
+    def through(self, inner: int) -> Body:
+        """The elements of a row by the threads of a group."""
+        element = self.body(self.phase.body)
+        if self.width == 1:
+            return [Loop((inner,), self.mine, self.arena.extent[inner], self.group, element)]
+        found = row_moves(self.arena, self.phase.body, inner, self.width)
+        return self.pieces(inner, found, element, element)
+
+    def row_of_pieces(self, pieces: Pieces) -> Body:
+        """What is done once for a row that is held."""
+        found: Body = []
+        number = 0
+        for stmt in self.phase.row:
+            if isinstance(stmt, Fold):
+                found += self.folded(stmt, stmt.terms, (pieces, number))
+                number += 1
+            else:
+                found.append(stmt)
+        return found
+
+    def folded(
+        self, fold: Fold, terms: Sequence[Term], held: tuple[Pieces, int] | None = None
+    ) -> Body:
+        """Folds in one loop by all threads of a group, each of which knows the results.
+
+        The loop is a numbered one of a row that is held, or goes through memory.
+        """
         begin: Body = []
         steps: list[Combine] = []
         after: Body = []
@@ -250,7 +286,15 @@ class _Spreader:
             begin.append(Set(into, tuple(self.arena.const(n, dtype) for n, dtype in starts)))
             steps.append(Combine(reducer, into, term.args))
             after += [*self.across(reducer, into), Result(term, into)]
-        return [*begin, *self.nest(fold, self.alone(fold), steps), *after]
+        if held is None:
+            return [*begin, *self.nest(fold, self.alone(fold), steps), *after]
+        pieces, number = held
+        operands = iter(pieces.row.folds[number])
+        joins: Body = [
+            Join(s.reducer, s.into, tuple(next(operands) for _ in terms_of(s))) for s in steps
+        ]
+        rest = self.rest(fold.vars[0], [*fold.bodies[0], *steps])
+        return [*begin, *pieces.loop(number, joins), rest, *after]
 
     def alone(self, fold: Fold) -> int:
         """How many outer variables each thread goes through; the group shares the ones below.
@@ -287,17 +331,21 @@ class _Spreader:
         Which thread has which does not depend on where memory lies.
         """
         arena, width = self.arena, found.width
+        piece = arena.var(arena.extent[variable] // width)
+        inside = Wide(variable, piece * width, width, found.keys, several, found.aligned)
+        count = arena.extent[piece.payload]
+        loop = Loop((piece.payload,), self.mine, count, self.group, [inside])
+        return [loop, self.rest(variable, one)]
+
+    def rest(self, variable: int, body: Body) -> Loop:
+        """`body` for each element that is left of a row after whole pieces."""
+        arena = self.arena
         extent = arena.extent[variable]
-        count = arena.op("idiv", extent, arena.const(width))
-        piece, rest = arena.var(count), arena.var(extent - count * width)
-        loops: Body = []
-        for v, inside in (
-            (piece, Wide(variable, piece * width, width, found.keys, several, found.aligned)),
-            (rest, Wide(variable, count * width + rest, 1, frozenset(), one)),
-        ):
-            until = arena.extent[v.payload]
-            loops.append(Loop((v.payload,), self.mine, until, self.group, [inside]))
-        return loops
+        begin = extent // self.width * self.width
+        left = arena.var(extent - begin)
+        inside = Wide(variable, begin + left, 1, frozenset(), body)
+        count = arena.extent[left.payload]
+        return Loop((left.payload,), self.mine, count, self.group, [inside])
 
     def across(self, reducer: Reducer, into: Accumulator) -> Body:
         """What the threads of a group have, as one; every thread gets it."""

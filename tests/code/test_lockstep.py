@@ -145,7 +145,9 @@ def test_reading_what_another_thread_keeps_is_a_race():
 
     def change(program: Grid) -> None:
         (entry,) = program.entries
-        items = entry.body[-1]
+        by_memory = entry.body[-1]
+        assert isinstance(by_memory, When)
+        (items,) = by_memory.body
         assert isinstance(items, Loop)
         arena = program.kernel.arena
         for last in items.body[-2:]:
