@@ -5,7 +5,8 @@
 
 For each row of the expression benchmark and each architecture: registers of a thread, bytes of
 shared memory of a block, bytes of registers that are spilt, and how much of a processor's threads
-the registers let run at once. A table in Markdown; spills beyond the bound end it with an error.
+the registers let run at once; and the bytes that a load and a store move at most. A table in
+Markdown; spills beyond the bound end it with an error.
 """
 
 from __future__ import annotations
@@ -36,17 +37,19 @@ from gnomon.runtime.statements.prepare import pieces
 ARCHS = ("sm_80", "sm_90", "sm_100")
 SIZE = 1_000_000
 REGISTERS, THREADS = 65536, 2048  # of a processor of each of these
+MOVE = re.compile(r"^\s*(?:@!?%p\d+ )?(ld|st)\.global(?:\.v(\d))?\.\w(\d+)", re.MULTILINE)
 GRANULE = 8  # registers of a thread are given by so many
 SPILLS = 0  # bytes beyond which a kernel is not as it should be
 ENTRY = re.compile(r"Compiling entry function '(\w+)' for .*?(?=Compiling entry|\Z)", re.DOTALL)
 
 
 class Figures(NamedTuple):
-    """What the assembler tells of an entry."""
+    """What the assembler tells of an entry, and the most bytes that its PTX loads and stores."""
 
     registers: int
     shared: int
     spilt: int
+    moved: tuple[int, int]
 
     @property
     def occupancy(self) -> float:
@@ -93,8 +96,17 @@ def told(text: str, arch: str) -> dict[str, Figures]:
                 r"(\d+) bytes spill stores",
             )
         ]
-        found[match[1]] = Figures(*(int(n[1]) if n else 0 for n in numbers))
+        found[match[1]] = Figures(*(int(n[1]) if n else 0 for n in numbers), moved(text, match[1]))
     return found
+
+
+def moved(text: str, entry: str) -> tuple[int, int]:
+    """The most bytes that one load and one store of an entry move, in a module's PTX."""
+    body = text.split(f".entry {entry}(", 1)[1].split(".entry ", 1)[0]
+    most = {"ld": 0, "st": 0}
+    for how, many, bits in MOVE.findall(body):
+        most[how] = max(most[how], int(many or 1) * int(bits) // 8)
+    return most["ld"], most["st"]
 
 
 def entries(row: str, archs: list[str]) -> Iterator[tuple[str, list[Figures]]]:
@@ -113,13 +125,14 @@ def main() -> int:
     parser.add_argument("--rows", nargs="*", default=list(work.ROWS))
     parser.add_argument("--archs", nargs="*", default=list(ARCHS))
     options = parser.parse_args()
-    print(f"| expression | work for | {' | '.join(options.archs)} |")
-    print("|---|---|" + "---|" * len(options.archs))
+    print(f"| expression | work for | bytes | {' | '.join(options.archs)} |")
+    print("|---|---|---|" + "---|" * len(options.archs))
     beyond = []
     for row in options.rows:
         for kind, figures in entries(row, options.archs):
             cells = [f"{f.registers}, {f.shared}, {f.spilt}; {f.occupancy:.0%}" for f in figures]
-            print(f"| {row} | {kind} | {' | '.join(cells)} |", flush=True)
+            most = "{}, {}".format(*figures[0].moved)
+            print(f"| {row} | {kind} | {most} | {' | '.join(cells)} |", flush=True)
             beyond += [row for f in figures if f.spilt > SPILLS]
     if beyond:
         print(f"registers are spilt in: {', '.join(dict.fromkeys(beyond))}", file=sys.stderr)

@@ -306,8 +306,9 @@ class Lanes:
         """What all blocks have in an area, which must lie inside of the entry's memory."""
         if area.start + area.size * area.places > self.entry.shared:
             raise DeviceError(f"shared memory: {area} ends beyond {self.entry.shared} bytes")
-        blocks = self.count // self.size
-        return self.shared.setdefault(area, _Shared(area.places * blocks))
+        if area not in self.shared:
+            self.shared[area] = _Shared(area.places * (self.count // self.size))
+        return self.shared[area]
 
     def shared_places(self, accumulator: Accumulator, area: Area, place: Term, k: int) -> Array:
         """Where the threads' value `k` of an accumulator lies among the places of all blocks."""

@@ -72,8 +72,9 @@ def notes(grid: Grid, module: Module) -> str:
     lines = [f"// slots {how}: {' '.join(map(slot, grid.kernel.args))}"]
     for entry, name in zip(grid.entries, module.names, strict=True):
         items = size(grid.kernel, entry.items)
-        by = "a thread" if entry.kind == "threads" else "a group of threads"
+        alone = entry.kind == "threads"
+        by = "a thread" if alone else "a group of threads"
         what = "row" if entry.kind == "rows" else "element"
-        what = f"{entry.width} elements" if entry.width > 1 else what
+        what = f"{entry.width} elements" if alone and entry.width > 1 else what
         lines.append(f"// {name}: {by} for each {what}, of which there are {items}")
     return "\n".join(lines) + "\n"

@@ -140,7 +140,8 @@ class ThreadBlockWriter(LoopWriter):
 
     def either(self, cond: Value, yes: Callable[[], Value], no: Callable[[], Value]) -> Value:
         """One of two values, the other of which is not computed."""
-        e, ends = self.e, []
+        e = self.e
+        ends: list[Value] = []
         for holds, make in ((cond, yes), (e.primitive("not", [cond], dt.bool_), no)):
             before = e.label
             with e.when(holds), self.scope():

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from gnomon import dtype as dt
 from gnomon.expr.term import Arena
+from gnomon.plan import ir
 from gnomon.plan.grid import (
     BLOCK,
     SHARED_SLOT,
@@ -59,7 +60,7 @@ class GroupScan:
         self.thread, self.group = register(arena, "tid.x"), register(arena, "ntid.x")
         self.lane = self.thread % WARP  # among the threads of the group in its warp
 
-    def row(self, written: Callable[[list], Body]) -> Body:
+    def row(self, written: Callable[[ir.Body], Body]) -> Body:
         """A row; `written` are statements of a loop nest for a thread."""
         arena, inner = self.arena, self.phase.inner
         assert inner is not None

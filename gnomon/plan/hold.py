@@ -112,7 +112,7 @@ def held(arena: Arena, phase: Phase) -> Held | None:
         renamed([*(a for t in f.terms for a in t.args), *_lets(f)], {f.vars[0]: index})
         for f in folds
     ]
-    puts = [s for s in phase.body if isinstance(s, Put)]
+    puts: ir.Body = [s for s in phase.body if isinstance(s, Put)]
     loops.append(renamed(_stored(puts), {inner: index}))
     bare = _without_keeps(loops)
     if bare is None:
@@ -120,7 +120,9 @@ def held(arena: Arena, phase: Phase) -> Held | None:
     *first, last = bare
     operands = [roots[: len(roots) - len(_lets(f))] for roots, f in zip(first, folds, strict=True)]
     pairs = zip(puts, last[::2], last[1::2], strict=True)
-    made: ir.Body = [Put(p.dest, p.saver, offset, value) for p, offset, value in pairs]
+    made: ir.Body = [
+        Put(p.dest, p.saver, offset, value) for p, offset, value in pairs if isinstance(p, Put)
+    ]
     row = Held(arena, index.payload, operands, made)
     return row if any(row.taken) else None
 

@@ -86,15 +86,13 @@ class _Spreader:
             loops = self.wide_loops(found, items, first, step)
             self.width = found.width if not self.folding else 1
         else:
-            by_memory = Loop(
-                variables, first, items, step, self.in_turn(self.phase.turns, self.turn())
-            )
-            row = held(arena, self.phase) if self.kind == "rows" and self.width > 1 else None
-            loops = [by_memory]
-            if row is not None:
-                pieces = Pieces(row, self.width, self.accumulator)
-                by_registers = Loop(variables, first, items, step, self.held_row(pieces))
-                loops = [When(pieces.fit, [by_registers]), When(~pieces.fit, loops)]
+            item = self.in_turn(self.phase.turns, self.turn())
+            loops = [Loop(variables, first, items, step, item)]
+        row = held(arena, self.phase) if self.kind == "rows" and self.width > 1 else None
+        if row is not None:
+            pieces = Pieces(row, self.width, self.accumulator)
+            by_registers = Loop(variables, first, items, step, self.held_row(pieces))
+            loops = [When(pieces.fit, [by_registers]), When(~pieces.fit, loops)]
         squares = tiles(arena, self.phase) if self.kind == "threads" else None
         if squares is not None:
             self.shared = squares.shared
@@ -187,12 +185,14 @@ class _Spreader:
         return [*row, *self.through(inner)]
 
     def along_rows(self) -> list[tuple[int, ir.Body]]:
-        """The loops that a group shares, by their only variable, and what is done in them."""
-        loops: list[tuple[int, ir.Body]] = [
-            (fold.vars[-1], [fold])
-            for fold in (*self.row_folds, *self.joint)
-            if len(fold.vars) - self.alone(fold) == 1
-        ]
+        """The loops that a group shares, by their only variable, and what is done in them.
+
+        None where one has several: threads would not find there what they keep here.
+        """
+        folds = [*self.row_folds, *self.joint]
+        if any(len(fold.vars) - self.alone(fold) > 1 for fold in folds):
+            return []
+        loops: list[tuple[int, ir.Body]] = [(fold.vars[-1], [fold]) for fold in folds]
         if self.kind == "rows" and self.phase.inner is not None:
             loops.append((self.phase.inner, self.phase.body))
         return loops
