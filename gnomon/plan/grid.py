@@ -15,7 +15,7 @@
     Share        a place of an area := accumulator
     Fetch        accumulator := a place of an area
     Barrier      every thread of the block arrives before one goes on
-    Result       what a fold or a read gives is what the accumulator holds
+    Result       what a fold or another Term gives is what the accumulator holds
     Let Fold Put as in a loop nest (`plan/ir.py`), for each thread on its own
 
 `code/nvptx.py` writes PTX of it, `code/lockstep.py` runs it on the processor. Where a thread is, it
@@ -215,7 +215,7 @@ class Barrier:
 
 @record(frozen=False)
 class Result:
-    """The parts of a fold, or a read, are known from here on: what `source` holds."""
+    """The parts of a fold, or another Term, are known from here on: what `source` holds."""
 
     term: Term
     source: Accumulator

@@ -93,11 +93,11 @@ class _Spreader:
             pieces = Pieces(row, self.width, self.accumulator)
             by_registers = Loop(variables, first, items, step, self.held_row(pieces))
             loops = [When(pieces.fit, [by_registers]), When(~pieces.fit, loops)]
-        squares = tiles(arena, self.phase) if self.kind == "threads" else None
-        if squares is not None:
-            self.shared = squares.shared
-            by_squares = squares.body(self.accumulator)
-            loops = [When(squares.large, by_squares), When(~squares.large, loops)]
+        tiled = tiles(arena, self.phase) if self.kind == "threads" else None
+        if tiled is not None:
+            self.shared = tiled.shared
+            by_tiles = tiled.body(self.accumulator)
+            loops = [When(tiled.large, by_tiles), When(~tiled.large, loops)]
         body = [*self.body(self.phase.entry), *loops]
         return Entry(self.kind, items, self.length(), self.task, body, self.shared, self.width)
 

@@ -1,7 +1,7 @@
 """Tiles: what is dense in memory along another variable than its destination goes by shared memory.
 
-A block reads a square of such an operand row by row as it lies, keeps it, and goes through it by
-columns. Rows of the square are one place longer than they need be: then neither rows nor columns
+A block reads a tile of such an operand row by row as it lies, keeps it, and goes through it by
+columns. Rows of the tile are one place longer than they need be: then neither rows nor columns
 meet in a bank of shared memory.
 """
 
@@ -34,16 +34,16 @@ from gnomon.plan.terms import postorder
 from gnomon.plan.wide import roots
 from gnomon.record import record
 
-PITCH = WARP + 1  # places of a row of a square
+PITCH = WARP + 1  # places of a row of a tile
 PLACES = WARP * PITCH
-LINES = BLOCK // WARP  # of a square that a block takes at once
-SHARED = 20 << 10  # bytes of squares that a block may keep: eight blocks run at once
-LEAST = 16  # rows and columns from which squares are not mostly empty
+LINES = BLOCK // WARP  # of a tile that a block takes at once
+SHARED = 20 << 10  # bytes of tiles that a block may keep: eight blocks run at once
+LEAST = 16  # rows and columns from which tiles are not mostly empty
 
 
 @record()
 class Tiles:
-    """How a phase is done by squares of `inner` and another variable; `reads` are those across."""
+    """How a phase is done by tiles of `inner` and another variable; `reads` are those across."""
 
     arena: Arena
     phase: Phase
@@ -64,12 +64,12 @@ class Tiles:
 
     @property
     def variables(self) -> tuple[int, int]:
-        """Those of the rows and the columns of a square."""
+        """Those of the rows and the columns of a tile."""
         assert self.phase.inner is not None
         return self.other, self.phase.inner
 
     def body(self, accumulator: Callable[[tuple[dt.DType, ...]], Accumulator]) -> Body:
-        """All squares, one for a block at a time."""
+        """All tiles, one for a block at a time."""
         arena, (u, v) = self.arena, self.variables
         mine = register(arena, "tid.x")
         turn = arena.var(WARP // LINES)
@@ -84,22 +84,22 @@ class Tiles:
             taken += [Set(into, (read,)), Share(into, area, line * PITCH + lane)]
             found += [Fetch(into, area, lane * PITCH + line), Result(read, into)]
         inside: Body = [*found, *self.phase.row, Elements(self.phase.body)]
-        square: Body = [
+        tile: Body = [
             self.lines(turn, self.nearest(first_u + lane, first_v + line), taken),
             Barrier(),
             self.lines(turn, (first_u + line, first_v + lane), [self.where(inside)]),
-            Barrier(),  # before the next square is kept
+            Barrier(),  # before the next tile is kept
         ]
         outer = tuple(w for w in self.phase.rows if w != u)
-        squares = (*outer, *(w.payload for w in rows))
+        numbers = (*outer, *(w.payload for w in rows))
         count = arena.const(1)
-        for w in squares:
+        for w in numbers:
             count = count * arena.extent[w]
         step = register(arena, "nctaid.x")
-        return [Loop(squares, register(arena, "ctaid.x"), count, step, square)]
+        return [Loop(numbers, register(arena, "ctaid.x"), count, step, tile)]
 
     def areas(self) -> Sequence[Area]:
-        """Where the squares are kept."""
+        """Where the tiles are kept."""
         found, start = [], 0
         for read in sorted(self.reads, key=lambda r: -r.dtype.size):
             found.append((read, Area(start, read.dtype.size, PLACES)))
@@ -108,7 +108,7 @@ class Tiles:
         return [places[read] for read in self.reads]
 
     def lines(self, turn: Term, at: tuple[Term, Term], body: Body) -> Loop:
-        """`body` for the lines of a square, a warp for each; `at` is where its threads are.
+        """`body` for the lines of a tile, a warp for each; `at` is where its threads are.
 
         So many lines, known beforehand, that what they read is under way at once.
         """
@@ -134,7 +134,7 @@ class Tiles:
 
 
 def tiles(arena: Arena, phase: Phase) -> Tiles | None:
-    """How a phase of maps goes by squares; None where nothing is read across."""
+    """How a phase of maps goes by tiles; None where nothing is read across."""
     if phase.inner is None or not phase.rows or phase.turns or phase.ordered:
         return None
     if not all(isinstance(s, Let | Put) for s in (*phase.row, *phase.body)):

@@ -1,4 +1,4 @@
-"""Wide moves: how many neighbouring elements a GPU's thread takes at once, and where it may.
+"""Vector loads and stores: how many neighbouring elements a GPU's thread takes at once.
 
 What is dense along the innermost variable moves up to 16 bytes by one instruction, from addresses
 that are multiples of as many bytes. Whether they are is known at run time alone, from addresses and

@@ -210,7 +210,7 @@ def test_shared_memory_has_an_end():
 
 
 @pytest.mark.parametrize(("last", "how"), [(0, "read .* was written"), (1, "written .* was read")])
-def test_a_missing_barrier_between_squares_is_a_race(last, how):
+def test_a_missing_barrier_between_tiles_is_a_race(last, how):
     """Read before other warps have kept what lies there; kept before others have read."""
     x = over(np.ones((70, 40), np.float32))
 

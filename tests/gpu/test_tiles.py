@@ -1,4 +1,4 @@
-"""Operands that are read across, by way of squares in a simulated GPU's shared memory."""
+"""Operands that are read across, by way of tiles in a simulated GPU's shared memory."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def test_random_transposes(data, rows, columns, dtype):
         assert not dest.numpy()[:, 0].any()
 
 
-def holds_squares(e: Expr) -> bool:
-    """Whether the kernel of an expression keeps squares."""
+def holds_tiles(e: Expr) -> bool:
+    """Whether the kernel of an expression keeps tiles."""
     (entry,) = entries([Store(over(np.zeros(e.shape, e.dtype.numpy)), "saveto", e)])
     return shares(entry.body)
 
@@ -63,15 +63,15 @@ def test_axes_in_any_order(axes):
     e = ext.transpose(x, axes)
     want, got = both(e, "plusto")
     np.testing.assert_array_equal(got, want)
-    assert holds_squares(e) == (axes[-1] != 2)
+    assert holds_tiles(e) == (axes[-1] != 2)
 
 
-def test_squares_are_for_what_is_read_across():
+def test_tiles_are_for_what_is_read_across():
     x, y = (over(numbers((40, 50), "float64")) for _ in range(2))
-    assert holds_squares(ext.transpose(x) + ext.transpose(y) * 2.0)
-    assert not holds_squares(x + y)
-    assert not holds_squares(ext.flip(x, 1))
-    assert not holds_squares(ext.broadcast_to(over(numbers((40, 1), "float64")), (40, 50)))
+    assert holds_tiles(ext.transpose(x) + ext.transpose(y) * 2.0)
+    assert not holds_tiles(x + y)
+    assert not holds_tiles(ext.flip(x, 1))
+    assert not holds_tiles(ext.broadcast_to(over(numbers((40, 1), "float64")), (40, 50)))
 
 
 @pytest.mark.parametrize("size", [1, 2, 4, 8])
