@@ -180,7 +180,7 @@ def _inside(roots: Sequence[Term]) -> list[Term]:
 
 
 def _is_own(offset: Term, stored: Sequence[Term]) -> bool:
-    """Whether nobody else needs what is kept there: a row of a task, or what is stored anew."""
+    """Whether the row alone needs what is kept there: memory of a task, or what is stored anew."""
     return offset in stored or any(t.payload == TASK for t in postorder([offset]))
 
 

@@ -193,7 +193,7 @@ def uploaded(words: Sequence[int], queue: Queue) -> Storage:
 
 
 def ptx(program: Grid, name: str, arch: str) -> str:
-    """The PTX of a grid program; LLVM, which takes 20 to 90 ms of a kernel's 40 to 120, once."""
+    """The PTX of a grid program; LLVM, which takes 20 to 130 ms of a kernel's 40 to 160, once."""
     machine = target.gpu(arch)
     opt = 2 if divides(program.kernel) else 1
     return cross.kept_assembly(nvptx.write(program, machine, name).text, machine, opt)
