@@ -136,7 +136,7 @@ class Lanes:
             When: self.when,
             Wide: self.wide,
             Elements: lambda s: self.program(s.body),
-            Set: lambda s: self.assign(s.into, [self.value(t) for t in s.values]),
+            Set: lambda s: self.assign(s.into, self.given(s.values)),
             Combine: self.combined,
             Join: self.join,
             Shuffle: self.shuffled,
@@ -256,13 +256,14 @@ class Lanes:
         ]
 
     def combined(self, stmt: Combine) -> None:
-        given = stmt.values
-        if isinstance(given, Accumulator):
-            new = self.accumulators[given.number]
-        else:
-            new = [self.value(t) for t in given]
-        old = self.accumulators[stmt.into.number]
+        new, old = self.given(stmt.values), self.accumulators[stmt.into.number]
         self.assign(stmt.into, self.combine(stmt.reducer, old, new))
+
+    def given(self, values: Sequence[Term] | Accumulator) -> list[Any]:
+        """The values of Terms, or those that an accumulator has."""
+        if isinstance(values, Accumulator):
+            return list(self.accumulators[values.number])
+        return [self.value(t) for t in values]
 
     def join(self, stmt: Join) -> None:
         given = [self.value(t) for t in stmt.values]

@@ -329,16 +329,17 @@ class ThreadBlockWriter(LoopWriter):
             self.e.line(f"store {self.e.spread(value, self.lanes)}, ptr {place}")
 
     def set(self, stmt: Set) -> None:
-        self.store_all(stmt.into, [self.value(t) for t in stmt.values])
+        self.store_all(stmt.into, self.given(stmt.values))
 
     def combined(self, stmt: Combine) -> None:
-        given = stmt.values
-        new = (
-            self.load_all(given)
-            if isinstance(given, Accumulator)
-            else [self.value(t) for t in given]
-        )
+        new = self.given(stmt.values)
         self.store_all(stmt.into, self.combine(stmt.reducer, self.load_all(stmt.into), new))
+
+    def given(self, values: Sequence[Term] | Accumulator) -> list[Value]:
+        """The values of Terms, or those that an accumulator has."""
+        if isinstance(values, Accumulator):
+            return self.load_all(values)
+        return [self.value(t) for t in values]
 
     def resulting(self, stmt: Result) -> None:
         for k, value in enumerate(self.load_all(stmt.source)):

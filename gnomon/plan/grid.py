@@ -140,10 +140,10 @@ class Elements:
 
 @record(frozen=False)
 class Set:
-    """`into` takes the values of Terms."""
+    """`into` takes the values of Terms, or of another accumulator."""
 
     into: Accumulator
-    values: tuple[Term, ...]
+    values: tuple[Term, ...] | Accumulator
 
 
 @record(frozen=False)

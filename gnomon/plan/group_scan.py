@@ -96,7 +96,7 @@ class GroupScan:
             body.append(When(distance < self.group, step))
         body.append(Shuffle(self.warp, self.mine, "idx", WARP - 1))
         if not self.exclusive:
-            return [*body, Shuffle(self.given, self.mine, "up", 0)]
+            return [*body, Set(self.given, self.mine)]
         first = When(self.lane.eq(arena.const(0)), [Set(self.given, (self.nothing,))])
         return [*body, Shuffle(self.given, self.mine, "up", 1), first]
 
