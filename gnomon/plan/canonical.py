@@ -1,26 +1,40 @@
 """Canonical forms: many shapes and strides brought to few, so that few kernels serve them all.
 
 The axes of a map's operands are joined where all their memories allow it, in the order of the
-destination's memory. What is left of strides decides code on the two innermost axes alone; on
-others they are arguments, those of 0 too. Of three axes and more, each size is an argument of its
-own. Square matrices have kernels of their own: one argument less makes a transpose 1.04 to 1.1
-times as fast.
+destination's memory. What is left of strides decides code on the two innermost axes alone, and
+there only where it makes other code; elsewhere they are arguments, those of 0 too. Each size is an
+argument of its own, but in square matrices that are read across: one argument less makes a
+transpose 1.04 to 1.1 times as fast.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from gnomon import dtype as dt
-from gnomon.expr.layout import ANY, KNOWN, ZERO
+from gnomon.expr.layout import ANY, JOINED, KNOWN, UNIT, ZERO
 from gnomon.expr.node import Buffer, Cast, Expr, Map, Scalar
 from gnomon.expr.walk import postorder
 from gnomon.plan.statement import Axis, Store, Structure
 from gnomon.record import put
+from gnomon.shape import is_row_major
 
-MANY = 3  # axes whose sizes are not told apart by value
 _CLASSES = {**KNOWN, 0: ZERO}
 _WORDS = {dt.float32: dt.int32, dt.float64: dt.int64}  # a copy of bits, whatever they mean
+
+
+class Form(NamedTuple):
+    """What is left of operands' axes: their sizes, and of each operand its strides and layout."""
+
+    sizes: tuple[int, ...]
+    strides: Sequence[Sequence[int]]
+    layouts: Sequence[tuple[int, ...]]
+
+    @property
+    def across(self) -> bool:
+        """Whether there are two axes, and something is dense along the first one."""
+        return (UNIT, ANY) in self.layouts
 
 
 def canonical(stores: Sequence[Store], structure: Structure) -> Sequence[Store]:
@@ -30,17 +44,16 @@ def canonical(stores: Sequence[Store], structure: Structure) -> Sequence[Store]:
     """
     dest = stores[0].dest
     alike = all(b.shape == dest.shape for b in structure.buffers)
-    if structure.composite or structure.flat or not alike:
-        return stores
-    axes = joined_axes(dest.shape, dest.strides, [b.strides for b in structure.buffers])
-    if not axes:
-        return stores
-    sizes = [n for n, _ in axes]
-    shape = tuple(sizes if len(axes) < MANY else map(Axis, sizes, range(len(axes))))
-    places = [place for _, place in axes]
     copies = len(stores) == 1 and stores[0].saver == "saveto" and stores[0].value is not dest
     words = _WORDS if copies and isinstance(stores[0].value, Buffer) else {}
-    made = [_over(b, shape, places, words.get(b.dtype, b.dtype)) for b in structure.buffers]
+    if structure.composite or (structure.flat and dest.dtype not in words) or not alike:
+        return stores
+    form = form_of(dest.shape, dest.strides, [b.strides for b in structure.buffers])
+    shape = form.sizes if form.across else tuple(map(Axis, form.sizes, range(len(form.sizes))))
+    made = [
+        _over(b, shape, strides, layout, words.get(b.dtype, b.dtype))
+        for b, strides, layout in zip(structure.buffers, form.strides, form.layouts, strict=True)
+    ]
     new: dict[Expr, Expr] = {}
     for node in postorder([s.value for s in stores]):
         if isinstance(node, Buffer):
@@ -48,6 +61,24 @@ def canonical(stores: Sequence[Store], structure: Structure) -> Sequence[Store]:
         else:
             new[node] = _again(node, new, shape)
     return [Store(made[structure.slot(s.dest)], s.saver, new[s.value]) for s in stores]
+
+
+def form_of(shape: Sequence[int], dest: Sequence[int], strides: Sequence[Sequence[int]]) -> Form:
+    """The canonical form of operands over `shape`.
+
+    `dest` are the destination's strides, by which axes are ordered, `strides` those of every leaf,
+    the destination among them.
+
+    >>> form = form_of((2, 3, 4, 5), (60, 20, 5, 1), [(60, 20, 5, 1), (20, 0, 5, 1)])
+    >>> form.sizes, form.strides[1], form.layouts
+    ((2, 3, 20), [20, 0, 1], [(3, 3, 1), (0, 2, 1)])
+    """
+    axes = joined_axes(shape, dest, strides)
+    if not axes:  # a single element
+        return Form((1,), [[1]] * len(strides), [(UNIT,)] * len(strides))
+    sizes = tuple([n for n, _ in axes])
+    over = [[s[place] for _, place in axes] for s in strides]
+    return Form(sizes, over, [layout_of(sizes, s) for s in over])
 
 
 def joined_axes(
@@ -69,19 +100,32 @@ def joined_axes(
     return found
 
 
-def _over(buffer: Buffer, shape: tuple[int, ...], places: Sequence[int], dtype: dt.DType) -> Buffer:
-    """A leaf over the joined axes: dense, or with strides that are arguments."""
-    strides = [buffer.strides[a] for a in places]
+def layout_of(sizes: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
+    """What code may assume of a leaf's strides over joined axes.
+
+    That is how the last one is read; along the one before, that the same is read again, or that the
+    leaf is dense there alone, and is read across.
+    """
+    if is_row_major(sizes, strides):
+        return (*[JOINED] * (len(sizes) - 1), UNIT)
+    last = _CLASSES.get(strides[-1], ANY)
+    if len(sizes) == 1:
+        return (last,)
+    before = {0: ZERO, 1: UNIT if last == ANY else ANY}.get(strides[-2], ANY)
+    return (*[ANY] * (len(sizes) - 2), before, last)
+
+
+def _over(
+    buffer: Buffer,
+    shape: tuple[int, ...],
+    strides: Sequence[int],
+    layout: tuple[int, ...],
+    dtype: dt.DType,
+) -> Buffer:
+    """A leaf over the joined axes."""
     made = Buffer(shape, dtype, strides, buffer.address, buffer, buffer.device)
-    if not made.contiguous:
-        put(made, "_layout", classes(strides))
+    put(made, "_layout", layout)
     return made
-
-
-def classes(strides: Sequence[int]) -> tuple[int, ...]:
-    """What code may assume of a leaf's strides over joined axes, where it is not dense."""
-    outer = len(strides) - 2
-    return tuple([ANY if k < outer else _CLASSES.get(s, ANY) for k, s in enumerate(strides)])
 
 
 def _again(node: Expr, new: dict[Expr, Expr], shape: tuple[int, ...]) -> Expr:

@@ -162,7 +162,7 @@ def joined(node: Reduce, alone: bool = True) -> Reduce | None:
 
     Few kernels do then for all shapes. Data with gaps stay: a reshape of them costs divisions.
     """
-    sizes, gone = merged(node.src.shape, node.axes)
+    sizes, gone = merged(node.src.shape, node.axes, alone)
     axes = tuple(k for k, along in enumerate(gone) if along)
     src = sunk(node.src, list(map(Axis, sizes, range(len(sizes)))) if alone else sizes)
     if not all(isinstance(n, (Buffer, Scalar, Map, Cast)) for n in postorder([src])):
@@ -172,11 +172,16 @@ def joined(node: Reduce, alone: bool = True) -> Reduce | None:
     return made
 
 
-def merged(shape: Sequence[int], axes: Sequence[int]) -> tuple[list[int], list[bool]]:
+def merged(
+    shape: Sequence[int], axes: Sequence[int], alone: bool = True
+) -> tuple[list[int], list[bool]]:
     """Sizes with neighbouring axes as one, and which of them are reduced; one is, at least.
 
-    >>> merged((2, 3, 1, 4, 5), (1, 2))
-    ([2, 3, 20], [False, True, False])
+    Of three and more in a statement `alone`, the first is kept, or there is one of a single element
+    before it: the kernels of four axes then serve three, too.
+
+    >>> merged((2, 3, 1, 4, 5), (1, 2)), merged((2, 3, 4), (0, 2))
+    (([2, 3, 20], [False, True, False]), ([1, 2, 3, 4], [False, True, False, True]))
     """
     sizes: list[int] = []
     gone: list[bool] = []
@@ -191,6 +196,8 @@ def merged(shape: Sequence[int], axes: Sequence[int]) -> tuple[list[int], list[b
     if True not in gone:  # what is reduced has one element
         sizes.append(1)
         gone.append(True)
+    if alone and gone[0] and len(gone) > 2:
+        return [1, *sizes], [False, *gone]
     return sizes, gone
 
 

@@ -94,6 +94,8 @@ def test_axes_are_joined_where_all_memories_allow_it():
     added = few(leaf(out), leaf(out) + row)
     assert added.value.args[1].layout == (ZERO, UNIT)
     assert added.value.args[0] is added.dest
+    column = leaf(np.broadcast_to(numbers(2, 3, 1, 1), out.shape))
+    assert few(leaf(out), leaf(out) + column).value.args[1].layout == (ANY, ZERO)
 
 
 def test_forms_do_not_tell_sizes_nor_outer_strides():
@@ -109,3 +111,40 @@ def test_forms_do_not_tell_sizes_nor_outer_strides():
     other = [y.transpose(2, 1, 0, 3), numbers(3, 3, 3, 1, 7).transpose(2, 1, 0, 3, 4)]
     ints = numbers(3, 4, 5, 6, dtype=np.int32).transpose(2, 1, 0, 3)
     assert kernels(*other, ints, np.broadcast_to(x[:, :1, :, :2], (2, 3, 4, 2))[:, ::-1]) == first
+
+
+def forms(values):
+    """How many forms there are of values that are stored densely."""
+    found = set()
+    for value in values:
+        stores = [Store(leaf(np.empty(value.shape, np.float32)), "saveto", value)]
+        found.add(Structure(canonical(stores, Structure(stores))).key)
+    return len(found)
+
+
+def test_stretched_operands_of_all_ranks_have_few_forms():
+    def sums(shape):
+        for kept in itertools.product((slice(None), slice(1)), repeat=len(shape)):
+            x, y = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
+            yield leaf(x) + leaf(np.broadcast_to(y[kept], shape))
+
+    shapes = [s for rank in range(1, 6) for s in itertools.product((2, 3), repeat=rank)]
+    # dense ones, with a number, and with a row or a column over two to five axes
+    assert forms(value for shape in shapes for value in sums(shape)) == 10
+
+
+def test_squares_have_a_form_of_their_own_where_they_are_read_across():
+    x, y = np.zeros((6, 6), np.float32), np.zeros((6, 7), np.float32)
+    assert forms(leaf(view[:, :5]) for view in (x, y, x[:5])) == 1
+    assert forms(leaf(view[::2, ::3]) for view in (x, y)) == 1
+    assert forms(leaf(view.T) for view in (x, y)) == 2
+
+
+@pytest.mark.parametrize(("dtype", "word"), [(np.float32, np.int32), (np.float64, np.int64)])
+def test_a_dense_copy_is_one_of_integers(dtype, word):
+    for shape in ((), (1, 1), (7,), (2, 3)):
+        x, out = numbers(*shape, dtype=dtype), np.empty(shape, dtype)
+        made = few(leaf(out), leaf(x))
+        assert made.dest.dtype is made.value.dtype is dt.of(word.__name__)
+        store(leaf(out), "saveto", leaf(x))
+        assert (out == x).all()

@@ -79,3 +79,20 @@ def test_one_kernel_for_equal_and_other_sizes_and_one_for_axes_of_one(monkeypatc
     first = kernels((5, 7, 3))
     assert kernels((5, 5, 5), (4, 7, 4), (2, 3, 1, 2)) == first
     assert kernels((5, 1, 5), (5, 1)) == first + 1
+
+
+@pytest.mark.parametrize(("axes", "shapes"), [
+    ((1, 3), ((4, 3, 5, 2), (1, 6, 2, 7))),
+    ((1, 3), ((4, 3, 5, 2, 3), (2, 2, 3, 4, 5))),
+])  # fmt: skip
+def test_kernels_of_four_and_five_axes_serve_those_without_the_first(axes, shapes, monkeypatch):
+    monkeypatch.setattr(CACHE, "kernels", OrderedDict())
+
+    def kernels(shape, along):
+        x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+        np.testing.assert_allclose(stored(reduce(leaf(x), "sum", along)), x.sum(tuple(along)), 1e-6)
+        return len(CACHE.kernels)
+
+    for shape in shapes:
+        assert kernels(shape, axes) == 1
+        assert kernels(shape[1:], [a - 1 for a in axes]) == 1

@@ -16,12 +16,13 @@ from typing import Any, NamedTuple
 
 from gnomon.base import GnomonError
 from gnomon.dtype import DType
+from gnomon.expr.layout import UNIT
 from gnomon.expr.node import Scalar
 from gnomon.ndarray.core.bounded_cache import RECIPES
 from gnomon.ndarray.core.layout import Layout, dense
 from gnomon.ndarray.lazy.numbers import Number
 from gnomon.ndarray.lazy.recipe import Recipe, Work, template_for
-from gnomon.plan.canonical import MANY, classes, joined_axes
+from gnomon.plan.canonical import form_of
 from gnomon.plan.statement import Axis
 from gnomon.plan.view import merged
 from gnomon.runtime.kernels.family import Family, family_of
@@ -88,15 +89,13 @@ def spreading(
         return None
     dest = row_major(shape)
     every = [*strides, dest]
-    axes = joined_axes(shape, dest, every)
-    if not axes or (len(axes) == 1 and all(s[axes[0][1]] == 1 for s in every)):
-        return Outline((what, "flat"), shape, (axes[0][0] if axes else 1,), (), offsets)
-    sizes = [n for n, _ in axes]
-    over = [[s[place] for _, place in axes] for s in every]
-    equal = len(sizes) < MANY and len(set(sizes)) < len(sizes)
-    dense_ones = tuple([s == [*row_major(sizes)] for s in over])
-    key = (what, len(sizes), equal, dense_ones, *map(classes, over))
-    return Outline(key, shape, sizes, over, offsets)
+    form = form_of(shape, dest, every)
+    sizes = form.sizes
+    if all(layout == (UNIT,) for layout in form.layouts):
+        return Outline((what, "flat"), shape, sizes, (), offsets)
+    equal = form.across and sizes[0] == sizes[1]
+    key = (what, len(sizes), equal, *form.layouts)
+    return Outline(key, shape, sizes, form.strides, offsets)
 
 
 def reducing(op: Any, data: Layout) -> Outline | None:
