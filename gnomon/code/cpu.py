@@ -30,6 +30,8 @@ HEADER_SLOTS = 1  # `parallel`
 TASKS, BLOCK, EACH, TOTAL, PHASE_SLOTS = range(5)  # the slots of a phase
 SEVERAL = 2  # whole vectors of the main loop: shorter rows are not stored past the caches
 NEAR = 2  # counters of the innermost loop over blocks
+#: what hands out tasks: LLVM's work on it would be a tenth of that on a small kernel, for nothing
+AS_IT_IS = "nounwind noinline optnone"
 ALIGNED = 4  # registers: a loop over fewer elements does not begin at a boundary
 
 Range: TypeAlias = tuple[Value, Value]
@@ -60,33 +62,31 @@ def write(kernel: Kernel, target: Target) -> str:
 
 
 def _entry(phases: int) -> str:
-    """The phases in turn; the last one returns to the caller itself."""
-    lines = ["define void @kernel(ptr %b) #0 {", "entry:", "  %parallel = load ptr, ptr %b"]
+    """The phases in turn."""
+    head = f"define void @kernel(ptr %b) {AS_IT_IS} {{"
+    lines = [head, "entry:", "  %parallel = load ptr, ptr %b"]
     for k in range(phases):
-        last = k == phases - 1
-        call = "  tail call void" if last else "  call void"
-        after = "  ret void" if last else f"  br label %next{k}"
         lines += [
             *_load(k, TASKS, "tasks"),
             *_load(k, TOTAL, "total"),
             f"  %many{k} = icmp sgt i64 %tasks{k}, 1",
             f"  br i1 %many{k}, label %all{k}, label %one{k}",
             f"all{k}:",
-            f"{call} %parallel(ptr @task{k}, ptr %b, i64 %tasks{k})",
-            after,
+            f"  call void %parallel(ptr @task{k}, ptr %b, i64 %tasks{k})",
+            f"  br label %next{k}",
             f"one{k}:",
-            f"{call} @phase{k}(ptr %b, i64 0, i64 %total{k}, i64 0)",
-            after,
-            *([] if last else [f"next{k}:"]),
+            f"  call void @phase{k}(ptr %b, i64 0, i64 %total{k}, i64 0)",
+            f"  br label %next{k}",
+            f"next{k}:",
         ]
-    return "\n".join([*lines, "}"])
+    return "\n".join([*lines, "  ret void", "}"])
 
 
 def _task(k: int) -> str:
     """A task's share of a phase's blocks."""
     return "\n".join(
         [
-            f"define internal void @task{k}(ptr %b, i64 %task, i64 %tasks) #0 {{",
+            f"define internal void @task{k}(ptr %b, i64 %task, i64 %tasks) {AS_IT_IS} {{",
             *_load(k, TOTAL, "total"),
             "  %next = add i64 %task, 1",
             f"  %before = mul i64 %total{k}, %task",

@@ -42,7 +42,6 @@ def across(phase: Phase) -> list[Term]:
 class SquareWriter(ColumnReductionWriter):
     """Writes phases that go down columns of blocks; `across` is what squares turn."""
 
-    phase: Phase
     across: Sequence[Term] = ()
 
     @property

@@ -4,9 +4,13 @@ import numpy as np
 import pytest
 
 from gnomon import dtype as dt
+from gnomon.code import cpu
+from gnomon.code.target import TARGETS
 from gnomon.expr.ext import reduce
 from gnomon.expr.node import Buffer
+from gnomon.plan.statement import Store
 from gnomon.runtime.statements.dispatch import store
+from tests.code.elsewhere import nests_of
 
 REDUCERS = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min}
 LENGTHS = (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 129)
@@ -69,3 +73,24 @@ def test_rows_without_elements():
     x = np.empty((3, 0), np.float32)
     assert (reduced(x, "sum") == 0).all()
     assert (reduced(x, "max") == -np.inf).all()
+
+
+def text_of(shape, axes):
+    """The code of a sum for AVX-512."""
+    value = reduce(Buffer(shape, dt.float32, address=4096), "sum", axes)
+    dest = Buffer(value.shape, dt.float32, address=1 << 20)
+    (nests,) = nests_of([Store(dest, "saveto", value)])
+    return cpu.write(nests, TARGETS["x86-64-v4"])
+
+
+def test_a_fold_that_runs_once_has_no_code_for_short_rows():
+    few = "masked.load.v4f32"
+    assert few in text_of((8, 9), (1,))
+    assert few not in text_of((9,), (0,))
+
+
+def test_nothing_is_optimised_of_what_hands_out_tasks():
+    lines = text_of((9,), (0,)).splitlines()
+    heads = [x for x in lines if x.startswith("define ") and "@phase" not in x]
+    assert len(heads) == 3  # the kernel, and the tasks of its two phases
+    assert all(" optnone " in head for head in heads)
