@@ -7,11 +7,15 @@ edge have masks: what a thread waits for, with a busy neighbour on its core, are
 *Inner*: the columns of op(B) are dense, and the rows of op(A); their registers are multiplied one
 by one, and what the registers of sums hold is added up at the end. Tiles are taken in strips, whose
 part of one operand stays in the first cache, for all products of a batch.
+
+A product needs few of the tiles that there are, and each takes LLVM 12 ms. So a tile is a text of
+its own, compiled when a product first needs it, and is called through a table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import functools
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -21,7 +25,10 @@ WIDEST = 3  # registers of columns that a tile has at most, and a panel of B has
 #: and along a row, `ldb` and `ldc` those of B and C from one stored row to the next, and `across`
 #: that of op(B) from column to column: where B lies in panels, a column's part of its panel. Where
 #: op(B)'s rows are dense, `batch` products share it, `sa` and `sc` from A to A and from C to C.
-WORDS = "a b c m n k row along ldb across ldc alpha beta inner by_rows piece batch sa sc".split()
+#: `table` is where the addresses of tiles are.
+WORDS = (
+    "a b c m n k row along ldb across ldc alpha beta inner by_rows piece batch sa sc table".split()
+)
 
 
 class Machine(NamedTuple):
@@ -46,7 +53,7 @@ class Machine(NamedTuple):
         return text
 
 
-_FRAME = """
+_KIT = """
 declare VECTOR @llvm.fma.SUFFIX(VECTOR, VECTOR, VECTOR)
 declare VECTOR @llvm.masked.load.SUFFIX.p0(ptr, i32, MASK, VECTOR)
 declare void @llvm.masked.store.SUFFIX.p0(VECTOR, ptr, i32, MASK)
@@ -64,6 +71,9 @@ define internal VECTOR @load(ptr %at, MASK %mask) alwaysinline {
   ret VECTOR %x
 }
 
+"""
+
+_FRAME = """
 define void @tiles(ptr %words, i64 %task, i64 %tasks) {
 LOADS
   %rows = icmp ne i64 %by_rows, 0
@@ -135,29 +145,92 @@ class Size(NamedTuple):
     step: int
 
 
-def text(machine: Machine) -> str:
-    """The text for a machine."""
+class Sizes(NamedTuple):
+    """How both ways cut C into tiles: the rows and columns of outer ones, and of inner ones."""
+
+    tall: Sequence[Size]
+    wide: Sequence[Size]
+    rows: Sequence[Size]
+    columns: Sequence[Size]
+
+
+@functools.cache
+def sizes_of(machine: Machine) -> Sizes:
+    """The sizes of a machine's tiles."""
     many, lanes = machine.registers >= 32, machine.lanes
-    tall = [Size(str(r), r, r) for r in ((8, 4, 2, 1) if many else (4, 2, 1))]
     wide = [Size("whole", WIDEST * lanes, WIDEST * lanes)]
     wide += [Size(str(v), (v - 1) * lanes + 1, v * lanes) for v in range(WIDEST, 0, -1)]
-    rows = [Size(str(r), r, r) for r in ((6, 4, 2, 1) if many else (2, 1))]
-    columns = [Size(str(s), s, s) for s in (4, 2, 1)]
+    tall, rows = ((8, 4, 2, 1), (6, 4, 2, 1)) if many else ((4, 2, 1), (2, 1))
+    return Sizes(_plain(tall), wide, _plain(rows), _plain((4, 2, 1)))
+
+
+def _plain(steps: Iterable[int]) -> list[Size]:
+    return [Size(str(n), n, n) for n in steps]
+
+
+def names(machine: Machine) -> list[str]:
+    """The tiles of a machine, in the order of the table."""
+    tall, wide, rows, columns = sizes_of(machine)
+    outer = [f"outer.{r.name}.{v.name}" for r, v in product(tall, wide)]
+    return outer + [f"inner.{r.name}.{s.name}" for r, s in product(rows, columns)]
+
+
+def needed(machine: Machine, rows: int, columns: int, inner: bool) -> list[str]:
+    """The tiles that so much of C is cut into.
+
+    >>> needed(Machine("float", 4, 16, 32), 20, 60, inner=False)
+    ['outer.8.whole', 'outer.8.1', 'outer.4.whole', 'outer.4.1']
+    """
+    cut = sizes_of(machine)
+    down, across = (cut.rows, cut.columns) if inner else (cut.tall, cut.wide)
+    way = "inner" if inner else "outer"
+    return [f"{way}.{r}.{c}" for r, c in product(_taken(rows, down), _taken(columns, across))]
+
+
+def _taken(extent: int, sizes: Sequence[Size]) -> list[str]:
+    """The sizes that an axis is cut into by `_sweep`."""
+    found = []
+    for size in sizes:
+        if extent >= size.least:
+            found.append(size.name)
+            extent -= ((extent - size.least) // size.step + 1) * size.step
+    return found
+
+
+def tile(machine: Machine, name: str) -> str:
+    """The text of one of the tiles `names`, a function `tile`."""
+    cut, (way, first, second) = sizes_of(machine), name.split(".")
+    if way == "outer":
+        wide = next(size for size in cut.wide if size.name == second)
+        body = _outer_tile(int(first), wide, machine.lanes)
+    else:
+        body = _inner_tile(int(first), int(second), machine.lanes)
+    return _filled(machine, _KIT + body)
+
+
+def text(machine: Machine) -> str:
+    """The text of `tiles`, which goes over C and calls tiles by way of the table."""
+    tall, wide, rows, columns = sizes_of(machine)
+    table = {name: number for number, name in enumerate(names(machine))}
     parts = [_FRAME.replace("LOADS", _loads(WORDS))]
-    parts += [_outer_tile(r, v, lanes) for r, v in product(tall, wide)]
-    parts += [_inner_tile(r.step, s.step, lanes) for r, s in product(rows, columns)]
     parts += [
-        _sweep(f"outer.strip.{v.name}", f"outer.%s.{v.name}", tall, "row 0 ldc") for v in wide
+        _sweep(f"outer.strip.{v.name}", f"outer.%s.{v.name}", tall, "row 0 ldc", table)
+        for v in wide
     ]
     parts += [
-        _sweep(f"inner.strip.{r.name}", f"inner.{r.name}.%s", columns, "0 across 1") for r in rows
+        _sweep(f"inner.strip.{r.name}", f"inner.{r.name}.%s", columns, "0 across 1", table)
+        for r in rows
     ]
     for v in wide:
         each = _BATCH.replace("WIDTH", v.name).replace("TAKES", _TAKES)
         parts.append(each.replace("LOADS", _loads(("batch", "sa", "sc"))))
     parts += [_sweep("outer", "outer.batch.%s", wide, "0 across 1")]
     parts += [_sweep("inner", "inner.strip.%s", rows, "row 0 ldc")]
-    return machine.filled("".join(parts)).replace("SIZE", str(machine.size))
+    return _filled(machine, "".join(parts))
+
+
+def _filled(machine: Machine, text: str) -> str:
+    return machine.filled(text).replace("SIZE", str(machine.size))
 
 
 def _loads(names: Iterable[str]) -> str:
@@ -168,17 +241,25 @@ def _loads(names: Iterable[str]) -> str:
     )
 
 
-def _sweep(name: str, callee: str, sizes: Sequence[Size], moves: str) -> str:
+def _sweep(
+    name: str,
+    callee: str,
+    sizes: Sequence[Size],
+    moves: str,
+    table: Mapping[str, int] | None = None,
+) -> str:
     """A function that goes along an axis of length `extent`, by the larger sizes first.
 
     `moves` are the words for how far each operand moves with each element. What is called gets the
-    other axis as its extent, and what is left of this one.
+    other axis as its extent, and what is left of this one; it is a tile where a `table` has it.
     """
     lines = [
         f"define internal void @{name}({_TAKES}) noinline {{",
         _loads(n for n in dict.fromkeys(moves.split()) if n not in "01"),
         "  %place = alloca i64\n  store i64 0, ptr %place",
     ]
+    if table is not None:
+        lines += [_loads(["table"]), "  %all = inttoptr i64 %table to ptr"]
     for size in sizes:
         s = size.name
         lines += [
@@ -194,8 +275,15 @@ def _sweep(name: str, callee: str, sizes: Sequence[Size], moves: str) -> str:
                 f"  %{operand}.off.{s} = mul i64 %i.{s}, {factor}",
                 f"  %{operand}.{s} = getelementptr ELEMENT, ptr %{operand}, i64 %{operand}.off.{s}",
             ]
+        called = f"@{callee % s}"
+        if table is not None:
+            called = f"%tile.{s}"
+            lines += [
+                f"  %entry.{s} = getelementptr ptr, ptr %all, i64 {table[callee % s]}",
+                f"  {called} = load ptr, ptr %entry.{s}",
+            ]
         lines += [
-            f"  call void @{callee % s}(ptr %words, i64 %other, i64 %left.{s}, "
+            f"  call void {called}(ptr %words, i64 %other, i64 %left.{s}, "
             f"ptr %a.{s}, ptr %b.{s}, ptr %c.{s})",
             f"  %next.{s} = add i64 %i.{s}, {size.step}\n  store i64 %next.{s}, ptr %place",
             f"  br label %look.{s}\nend.{s}:",
@@ -233,9 +321,9 @@ def _fma(i: int, x: str, y: str, before: str = "s", after: str = "t") -> str:
     return f"  %{after}{i} = call VECTOR @llvm.fma.SUFFIX({operands})"
 
 
-def _outer_tile(tall: Size, wide: Size, lanes: int) -> str:
+def _outer_tile(rows: int, wide: Size, lanes: int) -> str:
     """Some rows of C by some registers of columns, the last of which ends early if not `whole`."""
-    rows, registers, whole = tall.step, wide.step // lanes, wide.least == wide.step
+    registers, whole = wide.step // lanes, wide.least == wide.step
     everything = "<" + ", ".join(["i1 true"] * lanes) + ">"
     mask = [everything] * (registers - 1) + [everything if whole else "%mask"]
     count = rows * registers
@@ -261,8 +349,7 @@ def _outer_tile(tall: Size, wide: Size, lanes: int) -> str:
                 found.append(_fma(i, f"%a{after}{r}", f"%b{after}{v}", before, after))
         return found
 
-    name = f"outer.{tall.name}.{wide.name}"
-    lines = [f"define internal void @{name}({_TAKES}) noinline {{\nentry:"]
+    lines = [f"define void @tile({_TAKES}) {{\nentry:"]
     lines += [_loads(("k", "row", "along", "ldb", "ldc"))]
     lines += [
         "  %mask = call MASK @llvm.get.active.lane.mask.vLANESi1.i64("
@@ -336,7 +423,7 @@ def _inner_tile(rows: int, columns: int, lanes: int) -> str:
         return found
 
     everything = "<" + ", ".join(["i1 true"] * lanes) + ">"
-    lines = [f"define internal void @inner.{rows}.{columns}({_TAKES}) noinline {{\nentry:"]
+    lines = [f"define void @tile({_TAKES}) {{\nentry:"]
     lines += [_loads(("k", "row", "across", "ldc"))]
     lines += _starts("a", rows, "row") + _starts("b", columns, "across")
     lines += _loop("%k", count, body("%p", everything, "s", "t"), lanes)

@@ -130,3 +130,24 @@ def test_small_products_come_here() -> None:
     assert not tile.fits(product("float32", 2, 3, 4, transpose_a=True, transpose_b=True))
     assert not tile.fits(product("float64", 2, 3, 4))
     assert not tile.fits(product("float32", 1000, 1000, 1000))
+
+
+def test_tiles_are_compiled_when_a_product_needs_them(machine: None) -> None:
+    code = tile._code(dtypes.float32)
+    assert not code.tiles
+    check(8, 16, 5, False, False, 0.0)
+    first = dict(code.tiles)
+    assert 1 <= len(first) <= 2 < len(code.numbers) // 3
+    check(16, 16, 9, True, False, 1.0)
+    assert code.tiles == first
+    check(8, 16, 5, False, True, 0.0)
+    assert len(first) < len(code.tiles) <= len(first) + 4
+    assert {name for name, k in code.numbers.items() if code.table.words[k]} == {*code.tiles}
+
+
+def test_each_extent_is_cut_into_the_tiles_that_are_told() -> None:
+    found = tiles.needed(tiles.Machine("float", 4, 16, 32), 13, 17, inner=True)
+    assert found == [f"inner.{r}.{c}" for r in (6, 1) for c in (4, 1)]
+    assert tiles.needed(tiles.Machine("float", 4, 8, 16), 3, 47, inner=False) == [
+        f"outer.{r}.{v}" for r in (2, 1) for v in ("whole", "3")
+    ]

@@ -7,6 +7,7 @@ few rows or the inner axis is short, that takes as long as the product.
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from gnomon import dtype as dtypes
@@ -93,9 +94,31 @@ def _machine(dtype: DType) -> tiles.Machine:
     return tiles.Machine(_ELEMENTS[dtype], dtype.size, wide // dtype.size, registers)
 
 
+class Code:
+    """The code of products of one dtype: what goes over them, and those tiles that some needed."""
+
+    def __init__(self, machine: tiles.Machine) -> None:
+        self.machine = machine
+        self.numbers = {name: k for k, name in enumerate(tiles.names(machine))}
+        self.table = Block([0] * len(self.numbers))
+        self.tiles: dict[str, jit.Module] = {}
+        self.module = objects.compiled(tiles.text(machine))
+
+    def have(self, names: Iterable[str]) -> None:
+        """From now on these tiles are in the table.
+
+        Several threads may compile one at once. The first to be done has made it for all.
+        """
+        for name in names:
+            number = self.numbers[name]
+            if not self.table.words[number]:
+                made = objects.compiled(tiles.tile(self.machine, name))
+                self.table.words[number] = self.tiles.setdefault(name, made).address("tile")
+
+
 @functools.cache
-def _code(dtype: DType) -> jit.Module:
-    return objects.compiled(tiles.text(_machine(dtype)))
+def _code(dtype: DType) -> Code:
+    return Code(_machine(dtype))
 
 
 class TileStep(Step):
@@ -105,8 +128,10 @@ class TileStep(Step):
 
     def __init__(self, product: Product, values: dict[str, int], tasks: int, keep: Any) -> None:
         code = _code(product.dtype)
+        code.have(_needed(code.machine, product, values, tasks))
+        values = {**values, "table": code.table.address}
         numbers = [int(values.get(word, 0)) for word in tiles.WORDS]
-        self._words = Block([code.address("tiles"), 0, tasks, *numbers])
+        self._words = Block([code.module.address("tiles"), 0, tasks, *numbers])
         self._words.words[1] = self._words.address + 24
         super().__init__(
             threads.spread_address(),
@@ -126,6 +151,16 @@ class TileStep(Step):
     def address_words(self) -> tuple[Block, list[int]]:
         """The block, and which of its words `bind` writes."""
         return self._words, [3, 4, 5]
+
+
+def _needed(
+    machine: tiles.Machine, p: Product, values: Mapping[str, int], tasks: int
+) -> Iterator[str]:
+    """The tiles of a product that is cut so: of whole pieces, and of the last one."""
+    axis = p.m if values["by_rows"] else p.n
+    for piece in {min(values["piece"], axis), axis - (tasks - 1) * values["piece"]}:
+        m, n = (piece, p.n) if values["by_rows"] else (p.m, piece)
+        yield from tiles.needed(machine, m, n, p.transpose_b)
 
 
 def step(p: Product, keep: Any = None) -> TileStep:
