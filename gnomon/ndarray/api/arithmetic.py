@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from numbers import Number
 from typing import Any
@@ -24,6 +25,7 @@ from gnomon.ndarray.lazy.numbers import home_of
 from gnomon.ndarray.lazy.trace import Rule
 from gnomon.ops import registry
 from gnomon.ops.binary import FORMS
+from gnomon.ops.op import Op
 
 Method = Callable[[Any, Any], Any]
 
@@ -46,6 +48,7 @@ def number(value: Any) -> Any:
     return int(value) if isinstance(value, bool) else value
 
 
+@functools.cache
 def _pair(name: str) -> tuple[Any, Any]:
     """The operators of two arrays: of one shape, and with axes stretched."""
     registry.names()
@@ -53,22 +56,21 @@ def _pair(name: str) -> tuple[Any, Any]:
     return registry.find(forms.elemwise).parse({}), registry.find(forms.broadcast).parse({})
 
 
-_pairs: dict[str, tuple[Any, Any]] = {}
+@functools.cache
+def _single(name: str, left: bool) -> type[Op]:
+    """The class of operators of an array and a number, which stands `left` where that matters."""
+    forms = FORMS[name]
+    return registry.find((forms.reversed or forms.scalar) if left else forms.scalar)
 
 
 def both(name: str, lhs: Any, rhs: Any, out: Any = None) -> Any:
     """The function `name` of two arrays, whose axes of 1 are stretched."""
-    pair = _pairs.get(name)
-    if pair is None:
-        pair = _pairs[name] = _pair(name)
-    return invoke(pair[lhs._layout.shape != rhs._layout.shape], (lhs, rhs), out)
+    return invoke(_pair(name)[lhs._layout.shape != rhs._layout.shape], (lhs, rhs), out)
 
 
 def with_number(name: str, array: Any, value: Any, out: Any = None, left: bool = False) -> Any:
     """The function `name` of an array and a number; `left` where the number stands left."""
-    forms = FORMS[name]
-    form = (forms.reversed or forms.scalar) if left else forms.scalar
-    return invoke(registry.find(form).parse({"scalar": number(value)}), (array,), out)
+    return invoke(_single(name, left).parse({"scalar": number(value)}), (array,), out)
 
 
 def combine(name: str, lhs: Any, rhs: Any, out: Any = None) -> Any:
@@ -158,9 +160,8 @@ class Quick:
         """Look the operators up."""
         self.pairs = [home_of(op) for op in _pair(self.name)]
         name = _MIRRORED.get(self.name, self.name) if self.swapped else self.name
-        forms = FORMS[name]
-        form = forms.reversed if self.swapped and name == self.name else None
-        self.singles = home_of(registry.find(form or forms.scalar).parse({"scalar": 1.0}))
+        kind = _single(name, self.swapped and name == self.name)
+        self.singles = home_of(kind.parse({"scalar": 1.0}))
         singles = self.singles.kind.rules if self.singles.fields else None
         self.native_pend = native_pend_by({} if self.swapped else self.rules, singles)
 
