@@ -80,8 +80,8 @@ class Slow:
 def all_behind(patch: pytest.MonkeyPatch) -> Iterator[None]:
     """A scope in which all native work that is pushed goes to the stream."""
     with patch.context() as scope:
-        scope.setattr(program, "is_long", lambda work, seconds: True)
-        scope.setattr("gnomon.runtime.kernels.template.is_long", lambda work, seconds: True)
+        scope.setattr(program, "is_long", lambda *given: True)
+        scope.setattr("gnomon.runtime.kernels.template.is_long", lambda *given: True)
         scope.setattr(ThreadedEngine, "try_fast_path", _refused)
         scope.setattr(ThreadedEngine, "run_brief", _refused)
         scope.setattr(recipe, "fits", lambda step: False)

@@ -16,7 +16,7 @@ from gnomon.engine import Var
 from gnomon.executor import arrays
 from gnomon.executor.inputs import Give, Input, Load, own
 from gnomon.executor.repush import Moved, Moving, repush
-from gnomon.runtime.execution.program import Done, Program, Step
+from gnomon.runtime.execution.program import Done, PassProgram, Program, Step
 from gnomon.runtime.execution.stream import WOKEN, Pair, Task
 
 BRIEF = 3_000_000  # work (see `kernel.GRAIN`) for which others may well wait: some 100 us
@@ -58,7 +58,7 @@ class Follower(Putting, Protocol):
 class Joined(NamedTuple):
     """Passes as one program; `taken` are all of its variables."""
 
-    program: Program
+    program: PassProgram
     const: tuple[Var, ...]
     mutate: tuple[Var, ...]
     taken: frozenset[Var]
@@ -84,7 +84,7 @@ def joined(steps: Iterable[Step], reads: Iterable[Var], writes: Iterable[Var], n
     mutate = dict.fromkeys(writes)
     const = dict.fromkeys(v for v in reads if v not in mutate)
     taken = frozenset((*const, *mutate))
-    return Joined(Program(steps, name), (*const,), (*mutate,), taken)
+    return Joined(PassProgram(steps, name), (*const,), (*mutate,), taken)
 
 
 class TrainStep:
@@ -206,10 +206,12 @@ class Pass:
         A short one, for which others may well wait, runs under the engine's lock.
         """
         current, program = engine.get(), made.program
-        before = made.pairs() if program.is_long and program.kept_tasks() else None
+        is_long = program.is_long
+        before = made.pairs() if is_long and program.kept_tasks() else None
         if before is not None and repush.way(program, const, mutate, before, made.moved):
             return
-        push = current.push_brief if program.work <= self._brief else current.push_inline
+        is_brief = program.work <= self._brief and not is_long
+        push = current.push_brief if is_brief else current.push_inline
         push(made, self.ctx, const, mutate, name=program.name)
 
     def push_later(

@@ -20,7 +20,7 @@ from streamed import Slow
 from gnomon import engine
 from gnomon.base import EngineError
 from gnomon.runtime.execution import stream
-from gnomon.runtime.execution.program import Program, Step
+from gnomon.runtime.execution.program import LONG, LONG_SECONDS, PassProgram, Program, Step
 from gnomon.runtime.execution.stream import Task, Turn
 
 ROOT = Path(__file__).parents[2]
@@ -124,6 +124,18 @@ def test_short_work_in_its_way_goes_behind_and_other_work_does_not(threaded):
     assert (long.runs, short.runs, free.runs) == (0, 0, 1)
     threaded.wait_for_all()
     assert (long.runs, short.runs) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("share", "both"), [(1.1, (True, True)), (0.3, (False, True)), (0.2, (False, False))]
+)
+def test_less_work_of_a_pass_is_worth_to_go_behind(share, both):
+    slow = Slow(0.0)
+    slow.step.work = int(share * LONG)
+    for kind, is_long in zip((Program, PassProgram), both, strict=True):
+        estimated, measured = kind([slow.step], "work"), kind([Slow(0.0).step], "work")
+        measured.took(share * LONG_SECONDS)
+        assert estimated.is_long == measured.is_long == is_long
 
 
 def test_what_is_measured_to_be_short_runs_at_the_push(threaded):

@@ -163,7 +163,7 @@ def test_many_random_programs_are_what_they_are_at_once(seed, monkeypatch):
 @pytest.fixture
 def long_dot(monkeypatch):
     """A product that is long, whatever time it takes here, and who enters its tasks: counts."""
-    monkeypatch.setattr("gnomon.runtime.kernels.template.is_long", lambda work, seconds: True)
+    monkeypatch.setattr("gnomon.runtime.kernels.template.is_long", lambda *given: True)
     by_python, before = [], stream.enter
     monkeypatch.setattr(stream, "enter", lambda *given: (by_python.append(1), before(*given)))
     a = nd.array(np.random.default_rng(0).normal(size=(300, 301)))
@@ -275,7 +275,7 @@ def test_passes_that_came_before_are_pushed_by_native_code(monkeypatch):
         array[:] = nd.random.normal(scale=0.1, shape=array.shape)
     by_python, before = [], stream.enter
     monkeypatch.setattr(stream, "enter", lambda *given: (by_python.append(1), before(*given)))
-    monkeypatch.setattr(programs, "is_long", lambda work, seconds: True)
+    monkeypatch.setattr(programs, "is_long", lambda *given: True)
 
     def step() -> list[np.ndarray]:
         outputs = bound.forward(is_train=True)

@@ -95,6 +95,7 @@ UNKNOWN = 1 << 40  # work without an estimate
 # What is worth to be done behind the program: waking the stream takes 50 to 100 us of both threads.
 LONG = 6_000_000  # work (see `kernel.GRAIN`)
 LONG_SECONDS = 200e-6
+LONG_PASS = LONG // 4  # of a pass, which native code pushes again in a few microseconds
 SPARE = 1024  # tasks that are kept of one step: none is taken where no native code is served
 
 
@@ -109,9 +110,9 @@ def estimated(bytes: int, flops: int) -> int:
     return bytes // 2 + flops // 4 if bytes or flops else UNKNOWN
 
 
-def is_long(work: int, seconds: float | None) -> bool:
+def is_long(work: int, seconds: float | None, least: int = LONG) -> bool:
     """Whether work is worth to be done behind the program: as it was seen to take, or estimated."""
-    return work > LONG if seconds is None else seconds > LONG_SECONDS
+    return expected(work, seconds) > least
 
 
 def expected(work: int, seconds: float | None) -> int:
@@ -342,6 +343,17 @@ class Program(Step):
             )
             for step, t in zip(self.steps, rows, strict=True)
         ]
+
+
+class PassProgram(Program):
+    """The program of passes of an executor, with what is done before and after them."""
+
+    __slots__ = ()
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it takes so long that it is worth to be done behind the program."""
+        return is_long(self.work, self.seconds, LONG_PASS)
 
 
 Watcher = Callable[[Program, list[Timing]], object]
