@@ -68,8 +68,8 @@ def fire(fast_path: Words, integers: Words) -> None:
 
 
 def fits(step: Step) -> bool:
-    """Whether a step can be a fast path: it cannot fail, and is not worth to go behind the program.
+    """Whether a short step can be a fast path: it cannot fail.
 
     Others wait for Python's lock for 200 us at most; a thread in Python keeps it for 5 ms.
     """
-    return readable() and step.status is None and not step.is_long
+    return readable() and step.status is None

@@ -256,6 +256,19 @@ def test_long_work_that_python_pushes_counts_more(long_dot, monkeypatch):
     assert later.calls > 2 * repeat.LONG
 
 
+@pytest.mark.native
+def test_what_is_short_after_all_is_applied_again_by_native_code(monkeypatch):
+    unknown = "gnomon.runtime.kernels.template.is_long"
+    monkeypatch.setattr(unknown, lambda work, seconds: seconds is None)
+    x, summed = nd.array(np.arange(55.0).reshape(5, 11)), applied.applying("sum", axis=(0,))
+    right, before = x.asnumpy().sum(axis=0).tolist(), stream.done()
+    for _ in range(8):
+        assert summed((x,)).asnumpy().tolist() == right
+    assert stream.done() == before + 1  # the first time alone
+    address, _, _, recipe, _ = summed._known[x._layout, None]
+    assert address == recipe.address != 0
+
+
 def test_a_task_that_is_spare_keeps_nothing(long_dot):
     a, b = long_dot[0].copy(), long_dot[1]
     kept = weakref.ref(a._chunk)

@@ -54,7 +54,7 @@ def served(monkeypatch):
         work = current[-1]()
         counts.append(work.name)
         assert held(recipe.template) == held(template_for(work)[0])
-        assert recipe._prepared is None or recipe.address
+        assert not recipe._prepared or recipe.address
         return recipe
 
     def of_one(op, data, make):

@@ -71,7 +71,8 @@ class Applied:
             if key in self._long:
                 return
             known = self._known.get(key)
-            if known is not None and known[4] is not None and known[4].is_current:
+            behind = None if known is None or known[3].address is not None else known[4]
+            if isinstance(behind, Long) and behind.is_current:
                 repeater.calls += LONG
                 return
             recipe, home = recipe_of(self.op, arrays, None if out is None else [out])

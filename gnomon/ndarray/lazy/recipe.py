@@ -163,6 +163,7 @@ class Recipe(Frozen):
 
     __slots__ = (
         "_best",
+        "_first",
         "_prepared",
         "_trials",
         "address",
@@ -175,7 +176,8 @@ class Recipe(Frozen):
     )  # fmt: skip
 
     _best: float  # seconds
-    _prepared: PreparedFastPath | None
+    _first: int  # the number of the first operand that is a result
+    _prepared: list[PreparedFastPath]  # one, or those of threads that came together, for good
     _trials: int
     address: int | None
     brief: Callable[[Sequence[int], Done, Any], None] | None
@@ -194,7 +196,7 @@ class Recipe(Frozen):
         given: Any = None,
     ) -> None:
         """`first` is the number of the first operand that is a result."""
-        prepared = _prepared(template, numbers, first)
+        put(self, "_first", first)
         put(self, "draws", draws)
         put(self, "numbers", numbers)
         put(self, "template", template)
@@ -202,9 +204,18 @@ class Recipe(Frozen):
         put(self, "brief", None)
         put(self, "_trials", 0)
         put(self, "_best", 1.0)
-        put(self, "_prepared", prepared)
-        put(self, "fast_path", None if prepared is None else prepared.call)
-        put(self, "address", None if prepared is None else prepared.address)
+        put(self, "_prepared", [])
+        put(self, "fast_path", None)
+        put(self, "address", None)
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Have a fast path, where the work is short."""
+        prepared = _prepared(self.template, self.numbers, self._first)
+        if prepared is not None:
+            self._prepared.append(prepared)
+            put(self, "fast_path", prepared.call)
+            put(self, "address", prepared.address)
 
     def run(self, addresses: Sequence[int], done: Done) -> None:
         """Do the work, unless it is done; the first runs are timed, to know whether it is quick."""
@@ -215,6 +226,8 @@ class Recipe(Frozen):
         self.template.run(addresses, done)
         put(self, "_best", min(self._best, perf_counter() - begin))
         put(self, "_trials", self._trials + 1)
+        if self._trials == _FEWEST and self.fast_path is None:
+            self._prepare()  # it may have been thought to be long
         if self._trials >= _FEWEST and self._best < _QUICK:
             put(self, "_trials", _TRIALS)
             if self.fast_path is None:
@@ -250,6 +263,8 @@ def template_for(
 
 def _prepared(template: Template, numbers: Sequence[Number], first: int) -> PreparedFastPath | None:
     """The steps of a template as a fast path; None where they are not short."""
+    if template.is_long:
+        return None
     copy = template.reserve()
     if copy.held > KEPT_BYTES or not fits(copy.step):
         template.give_back(copy)
