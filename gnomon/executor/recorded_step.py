@@ -289,7 +289,8 @@ class Plan:
         self, operands: Sequence[Operand], drawn: Drawn
     ) -> tuple[list[Any], list[Any], list[Any], Positions]:
         """What a forward pass takes: what is fed, where values go, and states, random numbers."""
-        given = [Array._at(x.chunk, x.address, x.layout) for x in (operands[k] for k in self.fed)]
+        fed = map(operands.__getitem__, self.fed)
+        given = [Array._at(x.chunk, x.address, x.layout) for x in fed]
         made = [Array._new(layout, self.ctx) for layout in self.layouts]
         states = [(bound, operands[k].remade()) for k, bound in self._states]
         return given, made, states, [drawn[number][k] for number, k in self._draws]
@@ -367,8 +368,9 @@ class Planned:
         if moved or self._plan.passes.is_poisoned:
             self._loose.update(moved)
             self._plan = self._made(operands)
-        if any(x.chunk.failure is not None for x in operands):  # it would fail all of it
-            return None
+        for x in operands:
+            if x.chunk.failure is not None:  # it would fail all of it
+                return None
         return self._plan
 
 
