@@ -69,9 +69,9 @@ def test_changes_in_mid_run(seed, at_once):
     agree(seed)
 
 
-@pytest.mark.parametrize("way", [recorded.noted_again, lambda *given: None])
+@pytest.mark.parametrize("way", [recorded.native_note, lambda *given: None])
 def test_notes_without_native_code(way, monkeypatch, at_once):
-    monkeypatch.setattr(notes, "_again", [way, varying.numbered])
+    monkeypatch.setattr(notes, "_native", [way, varying.numbered])
     for seed in range(24, 30):
         agree(seed)
 

@@ -109,8 +109,8 @@ _MIRRORED = {
 }
 
 
-class Quick:
-    """One function of the usual operands: met before in these layouts, off the tape if recording.
+class PendCache:
+    """Pending results of one function of operands met before, while recording those off the tape.
 
     `native_pend` is its native form; it is None until the operators are looked up at the first
     call.
@@ -168,13 +168,13 @@ class Quick:
 
 def of_two(name: str) -> Method:
     """The function `name` of an array and another one, or a number."""
-    quick = Quick(name)
+    cache = PendCache(name)
 
     def function(self: Any, other: Any) -> Any:
-        native_pend = quick.native_pend
+        native_pend = cache.native_pend
         made = None if native_pend is None else native_pend(here.own, self, other)
         if made is None:
-            made = quick(self, other)
+            made = cache(self, other)
         return combine(name, self, other) if made is None else made
 
     return function
@@ -189,13 +189,13 @@ def _method(name: str, sign: str) -> Method:
 
 def _swapped(name: str, sign: str) -> Method:
     """The method of `other sign array`."""
-    quick = Quick(name, swapped=True)
+    cache = PendCache(name, swapped=True)
 
     def method(self: Any, other: Any) -> Any:
-        native_pend = quick.native_pend
+        native_pend = cache.native_pend
         made = None if native_pend is None else native_pend(here.own, self, other)
         if made is None and not isinstance(other, Array):
-            made = quick(self, other)
+            made = cache(self, other)
         return combine(name, other, self) if made is None else made
 
     method.__doc__ = f"The array of `{sign}` with the number on the left."
@@ -204,13 +204,13 @@ def _swapped(name: str, sign: str) -> Method:
 
 def _in_place(name: str, sign: str) -> Method:
     """The method of `array sign= other`."""
-    quick = Quick(name, inside=True)
+    cache = PendCache(name, inside=True)
 
     def method(self: Any, other: Any) -> Any:
-        native_pend = quick.native_pend
+        native_pend = cache.native_pend
         made = None if native_pend is None else native_pend(here.own, self, other)
         if made is None:
-            made = quick(self, other, True)
+            made = cache(self, other, True)
         if made is None or not pending.write(made, self):
             return combine(name, self, other, out=self)
         return self

@@ -68,7 +68,7 @@ from gnomon.ndarray.lazy.marks import (
     needed,
 )
 from gnomon.ndarray.lazy.recorded import MOST, Position, Recorded, index_of, noting, way
-from gnomon.ndarray.lazy.recorded import ways as _again
+from gnomon.ndarray.lazy.recorded import ways as _native
 from gnomon.ndarray.lazy.states import State
 from gnomon.ndarray.lazy.varying import MOST as MOST_NUMBERS
 from gnomon.ndarray.lazy.varying import Called, Said, opened, varied
@@ -228,7 +228,7 @@ class Record(Recorded):
         key = what, *entry[1:]
         count = self.mark.varied[key] = self.mark.varied.get(key, 0) + 1
         both = opened(op, arrays, what) if count > MOST_NUMBERS else None
-        return None if both is None else both.called(op, arrays, _again[1])
+        return None if both is None else both.called(op, arrays, _native[1])
 
     def _grown(
         self, op: Any, arrays: Sequence[Any], entry: tuple[Any, ...], fresh: list[Any]
@@ -464,10 +464,10 @@ def note(op: Any, arrays: Sequence[Any]) -> Any:
         put(own, kind, record)
     if not record.is_open:
         return None
-    again = _again or noting()
-    made = again[0](record, op.__dict__.get("_number"), tuple(arrays), way())
+    native = _native or noting()
+    made = native[0](record, op.__dict__.get("_number"), tuple(arrays), way())
     if made is None and record.mark.opened:
-        made = record.note_opened(op, arrays, *again)
+        made = record.note_opened(op, arrays, *native)
     return record.note(op, arrays) if made is None else made
 
 

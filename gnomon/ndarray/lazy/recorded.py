@@ -1,9 +1,9 @@
 """Recorded: what a thread has noted (`notes.py`), and how it is noted where it came before.
 
-`noted_again` notes an operator natively: one whose mark is known, on results of the record and on
-arrays in memory. It gives None, with nothing done, for anything unusual: an operator that changes
-states or draws, operands that wait or are results on the tape. It decides everything before it
-changes anything, and looks again, right before it does, that its own allocations (which may run
+`native_note` notes an operator by native code: one whose mark is known, on results of the record
+and on arrays in memory. It gives None, with nothing done, for anything unusual: an operator that
+changes states or draws, operands that wait or are results on the tape. It decides everything before
+it changes anything, and looks again, right before it does, that its own allocations (which may run
 the collector, and so any code) left the record as it was. Natively nothing comes between then;
 Python cannot say so, and goes the usual way where native code is not served.
 """
@@ -94,11 +94,11 @@ class Recorded(Frozen):
             put(self, name, value)
 
     def note_opened(
-        self, op: Any, arrays: Sequence[Any], again: Callable[..., Any], make: Callable[..., Any]
+        self, op: Any, arrays: Sequence[Any], noted: Callable[..., Any], make: Callable[..., Any]
     ) -> Any:
-        """As `noted_again`, of an operator that was noted here with its numbers as operands.
+        """As `native_note`, of an operator that was noted here with its numbers as operands.
 
-        `again` is `noted_again`, `make` is `numbered`.
+        `noted` is `native_note`, `make` is `numbered`.
         """
         if not arrays or arrays[0].__class__ is not Array.main:
             return None
@@ -107,7 +107,7 @@ class Recorded(Frozen):
         if found is None:
             return None
         _, inputs, self.said[self.mark.count] = found  # no harm if it is not noted
-        return again(self, both.__dict__.get("_number"), tuple(inputs), way())
+        return noted(self, both.__dict__.get("_number"), tuple(inputs), way())
 
     def take(self, arrays: Sequence[Any], changed: Collection[int]) -> bool:
         """Whether arrays in memory could be noted as operands, those `changed` as states."""
@@ -262,7 +262,7 @@ def _enter(record: Recorded, operand: Operand) -> None:
 
 
 @native
-def noted_again(record: Recorded, number: object, arrays: tuple[object, ...], way: int) -> Any:
+def native_note(record: Recorded, number: object, arrays: tuple[object, ...], way: int) -> Any:
     """The results of an operator that was noted like this before; None with nothing done."""
     if number is None or not _is_ready(record, way):
         return None
@@ -311,13 +311,13 @@ ways: list[Callable[..., Any]] = []  # what `noting` gave
 
 @once
 def noting() -> list[Callable[..., Any]]:
-    """`noted_again` and `numbered`; where there is no native code, the first refuses everything."""
-    made, number = served(noted_again, numbered)
-    if made is noted_again:
+    """`native_note` and `numbered`; where there is no native code, the first refuses everything."""
+    made, number = served(native_note, numbered)
+    if made is native_note:
         made = _refuse
     ways[:] = [made, number]
     return ways
 
 
 def _refuse(*given: object) -> None:
-    """In place of `noted_again` where no native code is served."""
+    """In place of `native_note` where no native code is served."""
