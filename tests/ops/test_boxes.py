@@ -26,6 +26,7 @@ def test_the_gradient_of_suppression_goes_to_the_rows_that_are_kept():
     assert data.grad.asnumpy().tolist() == [[0] * 6, [*range(6)], [*range(6, 12)]]
 
 
+@pytest.mark.native
 @pytest.mark.parametrize("spread", [10, 1000])
 def test_suppression_of_many_boxes_is_quick(spread):
     generator = np.random.default_rng(1)
