@@ -29,11 +29,11 @@ WAYS = {
 }
 
 
-def quick_and_long():
-    """Titles of cells with ways to compute; what most give after a cast is long."""
-    for title in RECORD["cells"]:
+def quick_and_long(titles):
+    """Titles of cells and layers with ways to compute; what most give after a cast is long."""
+    for title in titles:
         for how in WAYS:
-            quick = how in ("plain", "hybrid") or title == "LSTMCell NTC True"
+            quick = how in ("plain", "hybrid") or title in ("LSTMCell NTC True", "LSTM")
             yield pytest.param(title, how, marks=() if quick else pytest.mark.long)
 
 
@@ -65,13 +65,12 @@ def test_losses(name, hybrid):
         close(cases.measured(mx, loss, given, how._replace(dtype="float16")), half, 2e-2)
 
 
-@pytest.mark.parametrize("how", WAYS)
-@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize(("name", "how"), [*quick_and_long(LAYERS)])
 def test_recurrent_layers(name, how):
     close(cases.run(mx, *LAYERS[name], WAYS[how]), RECORD["layers"][name])
 
 
-@pytest.mark.parametrize(("title", "how"), [*quick_and_long()])
+@pytest.mark.parametrize(("title", "how"), [*quick_and_long(RECORD["cells"])])
 def test_recurrent_cells(title, how):
     name, layout, valid = title.split()
     found = cases.unrolled(mx, CELLS[name], layout, valid == "True", WAYS[how])
