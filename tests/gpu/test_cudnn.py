@@ -303,10 +303,12 @@ def test_one_choice_for_a_structure(monkeypatch):
 def test_descriptors_are_given_back(simulated):
     x, w = drawn(2, 3, 5, 5), drawn(4, 3, 3, 3)
     assert calls.handle_of(gpu.get(0).default)
+    gpu.synchronise()
     before = len(simulated._things)
     calls.plan_of(gpu.get(0), calls.what_of(of(x, w)))
     assert len(simulated._things) == before + 1
     calls.plan_of.cache_clear()
+    gpu.synchronise()
     assert len(simulated._things) == before
 
 

@@ -210,10 +210,32 @@ def test_the_collector_frees_nothing_amidst_a_capture():
         found.enter()
         graph = found.captured(found.default, work)
         found.driver.launch_graph(graph, found.default.handle)
-    found.destroy_graph(graph)
-    found.destroy_graph(graph)  # it may be gone: a finaliser raises nothing
+    for _ in range(2):  # it may be gone: a finaliser raises nothing
+        found.drop(found.driver.destroy_graph, graph)
     assert seen == [False] and gc.isenabled()
     assert x.numpy().tolist() == [0.0] * 4
+
+
+def test_what_dies_amidst_calls_for_another_gpu_leaves_them_to_it():
+    """A finaliser runs anywhere, as the collector does: here while GPU 0 is given work."""
+    first, second = gpu.get(0), gpu.get(1)
+    graphs = []
+    with second.lock:
+        second.enter()
+        graphs.append(second.captured(second.default, lambda driver: None))
+    block = second.allocate(16)
+    x = there(np.ones(4, np.float32))
+
+    def work(driver):
+        second.drop(second.driver.destroy_graph, graphs[0])
+        second.release(block, 16)
+        driver.fill(x.address, 0, 16, first.default.handle)
+
+    first.give(first.default, (), [(x.address, x.address + 16)], work)
+    assert x.numpy().tolist() == [0.0] * 4
+    second.synchronise()
+    with pytest.raises(DeviceError, match="CUDA_ERROR_INVALID_HANDLE"):
+        second.driver.destroy_graph(graphs[0])
 
 
 def test_products_are_captured(simulated, stream):

@@ -192,10 +192,12 @@ def test_graphs_go_with_their_programs(monkeypatch):
     made, gone = (counted(monkeypatch, word) for word in ("end_capture", "destroy_graph"))
     symbol, shapes = dropout()
     gc.collect()  # those of tests before
+    mx.nd.waitall()
     made.clear()
     gone.clear()
     trained(symbol, G, shapes)
     gc.collect()
+    mx.nd.waitall()  # what died is released with what is done next
     assert len(made) == len(gone) == 3  # training forwards and backwards, and predicting
 
 

@@ -66,7 +66,7 @@ class GpuProgram:
             return
         if not graph:
             graph = self._graph = queue.gpu.captured(queue, self._issue)
-            weakref.finalize(self, queue.gpu.destroy_graph, graph).atexit = False
+            weakref.finalize(self, queue.gpu.drop, driver.destroy_graph, graph).atexit = False
         driver.launch_graph(graph, queue.handle)
 
     def _issue(self, driver: Driver) -> None:

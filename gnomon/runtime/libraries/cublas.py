@@ -7,11 +7,10 @@ pool, so that products of several queues share no memory. It is made for the que
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from gnomon import dtype as dtypes
-from gnomon.base import DeviceError
 from gnomon.expr.call import Dot
 from gnomon.expr.composite import Call
 from gnomon.expr.node import Buffer
@@ -40,21 +39,11 @@ class Handle:
 
         def made(driver: object) -> None:
             self.number = blas.create()
-            weakref.finalize(queue, forget, gpu, blas.destroy, self.number).atexit = False
+            weakref.finalize(queue, gpu.drop, blas.destroy, self.number).atexit = False
             blas.set_stream(self.number, queue.handle)
             blas.set_workspace(self.number, self.workspace.address, nbytes)
 
         gpu.give(queue, (), [span], made)  # the queue comes after who had that memory before
-
-
-def forget(gpu: Gpu, release: Callable[[int], None], handle: int) -> None:
-    """Gives a handle of a library's back; after an error there may be none any more."""
-    try:
-        with gpu.lock:
-            gpu.enter()
-            release(handle)
-    except DeviceError:
-        pass
 
 
 _handles: weakref.WeakKeyDictionary[Queue, Handle] = weakref.WeakKeyDictionary()

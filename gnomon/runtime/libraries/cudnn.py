@@ -29,7 +29,6 @@ from gnomon.runtime.devices.cuda.driver import Driver
 from gnomon.runtime.devices.cuda.gpu import Gpu, Queue
 from gnomon.runtime.kernels.gpu_kernel import GpuStep, Span
 from gnomon.runtime.libraries.calls import FACTORS, Copied
-from gnomon.runtime.libraries.cublas import forget
 from gnomon.shape import prod
 
 FLOATS = (dtypes.float16, dtypes.float32, dtypes.float64)
@@ -63,7 +62,7 @@ def handle_of(queue: Queue) -> int:
         with gpu.lock:
             gpu.enter()
             found = _handles[queue] = dnn.create()
-            weakref.finalize(queue, forget, gpu, dnn.destroy, found).atexit = False
+            weakref.finalize(queue, gpu.drop, dnn.destroy, found).atexit = False
             dnn.set_stream(found, queue.handle)
     return found
 
@@ -78,7 +77,7 @@ class Plan:
 
     def __init__(self, gpu: Gpu, described: int, algorithm: int = 0, nbytes: int = 0) -> None:
         self.described, self.algorithm, self.nbytes = described, algorithm, nbytes
-        weakref.finalize(self, forget, gpu, library_of(gpu).forget, described).atexit = False
+        weakref.finalize(self, gpu.drop, library_of(gpu).forget, described).atexit = False
 
 
 @functools.lru_cache(maxsize=1024)

@@ -15,7 +15,9 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 from gnomon.base import DeviceError, complaint
@@ -39,7 +41,7 @@ class Queue:
         self.given = 0  # pieces of work
         self.knows: dict[Queue, int] = {}  # of others: how much is done before what comes next
         gpu.queues.add(self)
-        weakref.finalize(self, _destroy, gpu, self.handle).atexit = False
+        weakref.finalize(self, gpu.drop, gpu.driver.destroy_stream, self.handle).atexit = False
 
     def wait(self) -> None:
         """Returns when all work of the queue is done.
@@ -82,16 +84,6 @@ class Queue:
         self.knows[other] = other.given
 
 
-def _destroy(gpu: Gpu, handle: int) -> None:
-    """Forgets a stream; at the end of a process, or after an error, there may be none any more."""
-    try:
-        with gpu.lock:
-            driver = gpu.enter()
-            driver.destroy_stream(handle)
-    except DeviceError:
-        pass
-
-
 class Ledger:
     """Which bytes each queue has read and written: the number of its last work there."""
 
@@ -129,13 +121,29 @@ class Gpu:
         self.queues: weakref.WeakSet[Queue] = weakref.WeakSet()
         self._ledger = Ledger()
         self._context = driver.context(ordinal)
-        self._thread = threading.local()
+        self._dropped: deque[tuple[Callable[[int], None], int]] = deque()
         self.default = Queue(self)
 
     def enter(self) -> Driver:
         """The driver, whose calls are meant for this GPU until the caller gives `lock` back."""
         self.driver.enter(self._context)
+        _current.entered = self
         return self.driver
+
+    def drop(self, release: Callable[[int], None], handle: int) -> None:
+        """Have a handle released when the GPU is given work next.
+
+        So finalizers do, which come amidst anything, on any thread: it takes no lock, and makes no
+        other GPU the one that calls are meant for.
+        """
+        self._dropped.append((release, handle))
+
+    def _release_dropped(self) -> None:
+        """Release what was dropped; after an error there may be none of it any more."""
+        while self._dropped:
+            release, handle = self._dropped.popleft()
+            with suppress(DeviceError):
+                release(handle)
 
     def give(
         self, queue: Queue, reads: Ranges, writes: Ranges, work: Callable[[Driver], object]
@@ -143,6 +151,7 @@ class Gpu:
         """Have `work` give a queue work on these bytes, after what that has to come after."""
         with self.lock:
             driver = self.enter()
+            self._release_dropped()
             several = len(self.queues) > 1
             if several:
                 if len(self._ledger.uses) > MANY:
@@ -156,8 +165,8 @@ class Gpu:
 
     @resting()  # what the collector would free is no part of a capture, and would end it
     def captured(self, queue: Queue, work: Callable[[Driver], object]) -> int:
-        """What `work` gives a queue, recorded as a graph; the caller has the lock, and has it
-        destroyed by `destroy_graph`.
+        """What `work` gives a queue, recorded as a graph; the caller has the lock, and drops it
+        at last.
 
         Raises:
             DeviceError: it cannot be recorded.
@@ -170,14 +179,6 @@ class Gpu:
         except BaseException:
             driver.abandon_capture(queue.handle)
             raise
-
-    def destroy_graph(self, graph: int) -> None:
-        """Forget a graph; after an error there may be none any more."""
-        try:
-            with self.lock:
-                self.enter().destroy_graph(graph)
-        except DeviceError:
-            pass
 
     def queue(self) -> Queue:
         """A new queue; what the others were given until now is done before what it is given."""
@@ -207,8 +208,12 @@ class Gpu:
         return address
 
     def release(self, address: int, nbytes: int) -> None:
-        """Gives a block back when all work on it is done."""
-        self._write(address, nbytes, lambda driver, stream: driver.free(address, stream))
+        """Gives a block back when all work on it is done; a finalizer may, amidst other calls."""
+        outer = getattr(_current, "entered", self)
+        try:
+            self._write(address, nbytes, lambda driver, stream: driver.free(address, stream))
+        finally:
+            outer.enter()
 
     def clear(self, address: int, nbytes: int, is_new: bool) -> None:
         """Makes bytes zero."""
@@ -232,6 +237,7 @@ class Gpu:
         """Returns when all work given to the GPU is done."""
         with self.lock:
             self.enter()
+            self._release_dropped()
             queues = list(self.queues)
             for queue in queues:
                 queue.wait()
@@ -247,7 +253,7 @@ class Gpu:
 
 
 _gpus: dict[tuple[int, int], Gpu] = {}
-_current = threading.local()
+_current = threading.local()  # of a thread: the GPU `entered` last, and the `ordinal` it chose
 
 
 _forked: list[int] = []  # the parent, in a child of a process that used GPUs
