@@ -12,7 +12,7 @@ from gnomon.shadow import Tensor, TypecastExp, tcast
 
 EDGES = (0, 1, 3, 127, 128, 200, 255, 256, 65535, 2**31 - 1, 2**31, 2**40, 2**63 - 1, 2**63, 2**70)
 NUMBERS = [*EDGES, *(-e for e in EDGES), -(2**31) - 1]
-DTYPES = ("int8", "uint8", "int32", "int64", "float32", "float64")
+DTYPES = ("int8", "uint8", "int32", "int64", "uint64", "float32", "float64")
 
 
 @pytest.fixture(autouse=True)
@@ -105,3 +105,22 @@ def test_casts_are_recalled():
             tcast("int32", a) + a
     assert [type(e) for e in made] == [TypecastExp] * 2
     assert None not in [e.pattern for e in made]  # native code has made them
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_numbers_from_half_of_uint64_up_are_computed(native):
+    config.set("native", native)
+    held = np.array([1, 2**63, 2**64 - 1], np.uint64)
+    x, out = Tensor(held), Tensor(np.zeros(3, np.uint64))
+    for k in [*[1, 300, 2**40] * 3, *[2**63, 2**63 + 1, 2**64 - 1] * 5, 7]:
+        n = np.uint64(k)
+        out[:] = x / k
+        assert out.numpy().tolist() == (held // n).tolist()
+        out[:] = k / x
+        assert out.numpy().tolist() == (n // held).tolist()
+        out[:] = x * k + k
+        assert out.numpy().tolist() == (held * n + n).tolist()
+        out[:] = x <= k
+        assert out.numpy().tolist() == (held <= n).tolist()
+        out[:] = k
+        assert out.numpy().tolist() == [k] * 3

@@ -272,7 +272,8 @@ def bits(scalar: Scalar) -> int:
     dtype: DType = compute_dtype(scalar.dtype)
     value = cast_number(scalar.value, dtype)
     if dtype.kind != "f":
-        return int(value)
+        word = int(value)
+        return word if word < 1 << 63 else word - (1 << 64)  # of uint64: words have signs
     if dtype.size == 8:
         return int(_WORD.unpack(_DOUBLE.pack(value))[0])
     try:
