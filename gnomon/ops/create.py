@@ -16,7 +16,8 @@ from gnomon.ops.op import Op, op
 from gnomon.ops.param import Dims, param
 
 NUMBERS = ("bfloat16", "float16", "float32", "float64", "int32", "int64", "int8", "uint8")
-ANY = ("bool", *NUMBERS)
+MORE = ("int16", "uint16", "uint32", "uint64")  # NumPy's, which no array of MXNet 1.9.1 has
+ANY = ("bool", *NUMBERS, *MORE)
 
 
 Known = Sequence[Shape] | None

@@ -226,3 +226,18 @@ def test_what_is_no_number_is_refused_and_the_array_stays(key, dtype, value):
     with pytest.raises((TypeError, ValueError)):
         x[key] = value
     assert x.asnumpy().tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("dtype", ["int16", "uint16", "uint32", "uint64"])
+def test_numbers_are_written_into_the_dtypes_of_numpy(dtype):
+    array = nd.array([1, 2, 3, 4], dtype=dtype)
+    for _ in range(4):
+        array[0] = 5
+        array[1:3] = 7
+        array[3:] = 0
+        assert array.asnumpy().tolist() == [5, 7, 7, 0]
+        array[:] = 2
+        assert array.asnumpy().tolist() == [2] * 4
+    for made, number in ((nd.ones, 1), (nd.zeros, 0)):
+        np.testing.assert_array_equal(made((2,), dtype=dtype).asnumpy(), np.full(2, number, dtype))
+    assert nd.full((2,), 9, dtype=dtype).asnumpy().tolist() == [9, 9]
