@@ -344,3 +344,14 @@ def test_a_path_without_a_name_is_no_folder():
     for load in (mx.nd.load, mx.sym.load):
         error = raised(FileNotFoundError, lambda load=load: load(""))
         assert "cannot read '': No such file" in str(error)
+
+
+def test_the_names_of_a_checkpoint_are_told_as_the_file_has_them(tmp_path):
+    path = str(tmp_path / "mlp-0003.params")
+    mx.nd.save(path, {"arg:fc1_weight": mx.nd.ones((2, 3)), "arg:fc1_bias": mx.nd.ones((2,))})
+    net = nn.Dense(2, prefix="dense3_")
+    error = str(raised(ParamError, lambda: net.load_parameters(path)))
+    assert "'dense3_weight', 'dense3_bias' not in the file" in error
+    assert "which has 'arg:fc1_weight', 'arg:fc1_bias';" in error
+    error = str(raised(ParamError, lambda: net.load_parameters(path, allow_missing=True)))
+    assert f"the file {path} has 'arg:fc1_weight', 'arg:fc1_bias', which the network" in error

@@ -261,8 +261,9 @@ class Block(KeywordHints):
         if any("." in name or name in params for name in loaded) or not loaded:
             source = f"the file {filename}"
             missing = [] if allow_missing else _missing(params, loaded)
-            check_names(missing, loaded, False, True, source)
-            check_names(params, loaded, True, ignore_extra, source)
+            own = dict(zip(loaded, loaded, strict=True))
+            check_names(missing, own, False, True, source)
+            check_names(params, own, True, ignore_extra, source)
             pairs = [(params[name], array) for name, array in loaded.items() if name in params]
             load_all(pairs, ctx, cast_dtype, dtype_source)
             return

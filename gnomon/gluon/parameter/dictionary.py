@@ -223,8 +223,9 @@ class ParameterDict:
                 expected = f"a beginning of every name, {name!r} too"
                 where = "ParameterDict.load"
                 raise ParamError(complaint(where, "restore_prefix", expected, repr(restore_prefix)))
-        named = {restore_prefix + without_kind(k): v for k, v in param_dict.items()}
-        check_names(self.keys(), named, allow_missing, ignore_extra, source)
+        own = {restore_prefix + without_kind(k): k for k in param_dict}
+        named = {name: param_dict[k] for name, k in own.items()}
+        check_names(self.keys(), own, allow_missing, ignore_extra, source)
         pairs = [(self[name], array) for name, array in named.items() if name in self]
         load_all(pairs, ctx, cast_dtype, dtype_source)
 
@@ -275,17 +276,20 @@ def read_named(filename: Any) -> dict[str, Any]:
 
 
 def check_names(
-    wanted: Any, found: Mapping[str, Any], allow_missing: bool, ignore_extra: bool, source: str
+    wanted: Any, found: Mapping[str, str], allow_missing: bool, ignore_extra: bool, source: str
 ) -> None:
-    """Raises ParamError where names are missing in a file, or unknown, unless that is allowed."""
+    """Raises ParamError where names are missing in a file, or unknown, unless that is allowed.
+
+    `found` has the names as they are looked for, each with what the file calls it.
+    """
     missing = [] if allow_missing else [n for n in wanted if n not in found]
     if missing:
-        there = shortened(found)
+        there = shortened(found.values())
         raise ParamError(
             f"loading parameters: {shortened(missing)} not in {source}, which has {there}; is the "
             "network's prefix another one? allow_missing=True lets them be"
         )
-    extra = [] if ignore_extra else [n for n in found if n not in wanted]
+    extra = [] if ignore_extra else [own for n, own in found.items() if n not in wanted]
     if extra:
         raise ParamError(
             f"loading parameters: {source} has {shortened(extra)}, which the network has not: its "
