@@ -122,12 +122,12 @@ class Shapes(Facts[Shape]):
             raise self.refuse(name, f"shape {show_shape(new)}", show_shape(old))
         return tuple(max(a, b) for a, b in pairs)
 
-    def rank(self, name: str, *ranks: int) -> Shape:
-        """The shape of `name`, checked to have one of `ranks` axes."""
+    def rank(self, name: str, *ranks: int, reason: str = "") -> Shape:
+        """The shape of `name`, checked to have one of `ranks` axes; errors end with `reason`."""
         shape = self.need(name)
         if len(shape) not in ranks:
             wanted = " or ".join(str(r) for r in ranks)
-            raise self.refuse(name, f"{wanted} axes", f"shape {show_shape(shape)}")
+            raise self.refuse(name, f"{wanted} axes{reason}", f"shape {show_shape(shape)}")
         return shape
 
     def axis(self, name: str, axis: int, extra: int = 0) -> int:

@@ -54,7 +54,8 @@ class ImageToColumns(Patches):
     """The windows of images (N, C, space...) as columns (N, C * kernel, windows)."""
 
     def shapes(self, s: Shapes) -> None:
-        n, c, *space = s.rank("data", len(self.kernel) + 2)
+        reason = f" for kernel={self.kernel}"
+        n, c, *space = s.rank("data", len(self.kernel) + 2, reason=reason)
         counts = self.count(s, tuple(space))
         s["output"] = (n, c * times(self.kernel), times(counts))
 

@@ -74,6 +74,28 @@ def refused_input(op: Op, name: str) -> str:
     return "one of the inputs " + (", ".join(op.inputs()) or "no inputs")
 
 
+def spared_input(op: Op, name: str) -> str:
+    """What an error adds about the input `name`, which is missing: the switch that takes it away.
+
+    >>> from gnomon.ops import registry
+    >>> convolution = registry.find("Convolution").parse({"kernel": (3,), "num_filter": 1})
+    >>> spared_input(convolution, "bias"), spared_input(convolution, "weight")
+    (', or no_bias=True', '')
+    """
+    attributes = op.attrs()
+    for field, declared in op.fields.items():
+        if declared.kind.name != "bool":
+            continue
+        turned = not getattr(op, field)
+        try:
+            other = op.with_parameters({**attributes, field: turned})
+        except GnomonError:  # it does not go together with the others
+            continue
+        if name not in other.inputs():
+            return f", or {field}={turned}"
+    return ""
+
+
 def _choices(field: Param) -> tuple[Any, ...]:
     """The values of a parameter that takes one of a few, or None where it may be left out."""
     if field.kind.name == "bool":

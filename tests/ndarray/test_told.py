@@ -18,6 +18,24 @@ MISTAKES = {
     "second": (lambda: nd.dot(nd.ones((2, 2)), None), "dot: argument 'rhs': expected an array"),
     "left out": (lambda: nd.dot(nd.ones((2, 2))), "dot: argument 'rhs': expected an array"),
     "first": (lambda: nd.dot(None, nd.ones((2, 2))), "dot: argument 'lhs': expected an array"),
+    "axes": (
+        lambda: nd.Convolution(
+            nd.ones((1, 1, 4, 4)), nd.ones((1, 1, 3)), kernel=(3,), num_filter=1, no_bias=True
+        ),
+        r"Convolution: .*'data': expected 3 axes for kernel=\(3,\), got shape \(1, 1, 4, 4\)",
+    ),
+    "pooled axes": (
+        lambda: nd.Pooling(nd.ones((1, 1, 4)), kernel=(2, 2)),
+        r"Pooling: .*'data': expected 4 axes for kernel=\(2, 2\), got shape \(1, 1, 4\)",
+    ),
+    "bias": (
+        lambda: nd.Convolution(nd.ones((1, 1, 4)), nd.ones((1, 1, 3)), kernel=(3,), num_filter=1),
+        "Convolution: argument 'bias': expected an array, or no_bias=True, got None",
+    ),
+    "length": (
+        lambda: nd.softmax(nd.ones((1, 2)), use_length=True),
+        "softmax: argument 'length': expected an array, or use_length=False, got None",
+    ),
     "module": (lambda: mx.mod.Module(None), "Module: argument 'symbol': expected a Symbol"),
     "capsule": (lambda: nd.from_dlpack([1]), r"from_dlpack: .*capsule.*got \[1\]"),
     "value": (lambda: nd.full((2,), None), "full: argument 'val': expected a number, got None"),

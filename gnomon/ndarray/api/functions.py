@@ -15,7 +15,7 @@ from gnomon.ndarray.lazy.invoke import invoke
 from gnomon.ops import registry
 from gnomon.ops.namespace import Functions
 from gnomon.ops.param import told_apart
-from gnomon.ops.signature import ANY_KIND, dress, refused_input, shown, sort
+from gnomon.ops.signature import ANY_KIND, dress, refused_input, shown, sort, spared_input
 
 _TAIL = [inspect.Parameter(name, ANY_KIND, default=None) for name in ("out", "name")]
 
@@ -150,6 +150,8 @@ def _refuse_missing(op: Any, inputs: list[Any]) -> None:
 def _missing(op: Any, name: str) -> ParamError:
     """The error about an input, or a state, that was not given."""
     expected = "an array, its state" if name in op.auxiliary() else "an array"
+    if not op.open_inputs:
+        expected += spared_input(op, name)
     return ParamError(complaint(_shown(op), name, expected, None))
 
 

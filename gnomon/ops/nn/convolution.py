@@ -65,7 +65,8 @@ class Convolution(Op):
         if not self.no_bias:
             s["bias"] = (self.num_filter,)
         back = window.inverse(self.order)
-        n, c, *space = window.ordered(s.rank("data", len(self.kernel) + 2), self.order)
+        data = s.rank("data", len(self.kernel) + 2, reason=f" for kernel={self.kernel}")
+        n, c, *space = window.ordered(data, self.order)
         if c != UNKNOWN and c % self.num_group:
             raise s.refuse("data", f"channels in {self.num_group} groups", f"{c} channels")
         s["weight"] = window.ordered((self.num_filter, c // self.num_group, *self.kernel), back)

@@ -64,7 +64,8 @@ class Deconvolution(Op):
     def shapes(self, s: Shapes) -> None:
         if not self.no_bias:
             s["bias"] = (self.num_filter,)
-        n, c, *space = s.rank("data", len(self.kernel) + 2)
+        reason = f" for kernel={self.kernel}"
+        n, c, *space = s.rank("data", len(self.kernel) + 2, reason=reason)
         if c != UNKNOWN and c % self.num_group:
             raise s.refuse("data", f"channels in {self.num_group} groups", f"{c} channels")
         s["weight"] = (c, self.num_filter // self.num_group, *self.kernel)

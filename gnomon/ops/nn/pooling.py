@@ -81,7 +81,8 @@ class Pooling(Op):
 
     def shapes(self, s: Shapes) -> None:
         ranks = (3, 4, 5) if self.global_pool else (len(self.kernel) + 2,)
-        data = s.rank("data", *ranks)
+        reason = "" if self.global_pool else f" for kernel={self.kernel}"
+        data = s.rank("data", *ranks, reason=reason)
         order = self.order(len(data))
         n, c, *space = window.ordered(data, order)
         rows = zip(space, *self.windows(tuple(space)), strict=True)
