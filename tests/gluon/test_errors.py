@@ -117,7 +117,8 @@ def test_what_blocks_lack(hybrid):
     error = raised(GnomonError, lambda: called(dense_net(), x.as_in_context(mx.cpu(1))))
     assert "Parameter 'net_dense0_weight' is not initialized on cpu(1), only on" in str(error)
     error = raised(TypeError, lambda: called(dense_net(), np.ones((2, 3))))
-    assert "'net': argument 'inputs': expected NDArrays, or symbols, got ndarray" in str(error)
+    assert "'net': argument 'inputs': expected NDArrays, or symbols, got ndarray;" in str(error)
+    assert "nd.array(x)" in str(error)
     error = raised((DTypeError, GnomonError), lambda: called(dense_net(), x.astype("float64")))
     assert "'net" in str(error)
 
@@ -355,3 +356,10 @@ def test_the_names_of_a_checkpoint_are_told_as_the_file_has_them(tmp_path):
     assert "which has 'arg:fc1_weight', 'arg:fc1_bias';" in error
     error = str(raised(ParamError, lambda: net.load_parameters(path, allow_missing=True)))
     assert f"the file {path} has 'arg:fc1_weight', 'arg:fc1_bias', which the network" in error
+
+
+def test_layers_that_are_not_there_are_told_by_the_nearest_names():
+    error = raised(AttributeError, lambda: nn.Conv2d)
+    assert "module 'gnomon.gluon.nn' has no attribute 'Conv2d'; did you mean 'Conv2D'" in str(error)
+    error = raised(AttributeError, lambda: mx.gluon.rnn.Lstm)
+    assert "did you mean 'LSTM'" in str(error)

@@ -13,6 +13,8 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from gnomon import ndarray as nd
 from gnomon import symbol as sym
 from gnomon.base import GnomonError, ParamError, complaint, nearest
@@ -178,6 +180,8 @@ class HybridBlock(Block):
         if len(kinds) != 1:
             where = f"{type(self).__name__} {self.name!r}"
             got = "both" if kinds else ", ".join(type(x).__name__ for x in args)
+            if any(isinstance(x, np.ndarray) for x in args):
+                got += "; nd.array(x) makes an NDArray of a NumPy array"
             raise InputError(complaint(where, "inputs", "NDArrays, or symbols", got))
         if kinds == {sym.Symbol}:
             params = {name: param.var() for name, param in self._reg_params.items()}

@@ -1,5 +1,6 @@
 """Layers of networks."""
 
+from gnomon.absent import finding
 from gnomon.gluon.block import Block, HybridBlock, SymbolBlock
 from gnomon.gluon.nn.activations import ELU, GELU, SELU, Activation, LeakyReLU, PReLU, Swish
 from gnomon.gluon.nn.basic_layers import (
@@ -83,3 +84,5 @@ __all__ = [
     "Swish",
     "SymbolBlock",
 ]
+
+__getattr__ = finding(__name__, __all__)

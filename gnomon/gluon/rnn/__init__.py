@@ -1,5 +1,6 @@
 """Recurrent layers, and the cells that they are made of."""
 
+from gnomon.absent import finding
 from gnomon.gluon.rnn import rnn_cell, rnn_layer
 from gnomon.gluon.rnn.rnn_cell import (
     BidirectionalCell,
@@ -36,3 +37,5 @@ __all__ = [
     "rnn_cell",
     "rnn_layer",
 ]
+
+__getattr__ = finding(__name__, __all__)
