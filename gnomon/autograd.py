@@ -92,6 +92,7 @@ def mark_variables(variables: Any, gradients: Any, grad_reqs: Any = "write") -> 
 
     Raises:
         ParamError: numbers, shapes or dtypes do not go together, or a request is unknown.
+        DeviceError: a gradient is on another device than its variable.
     """
     arrays = _list("mark_variables", "variables", variables)
     grads = _list("mark_variables", "gradients", gradients)

@@ -54,7 +54,8 @@ def backward(
 ) -> None:
     """Store the gradients of all variables that `heads` depend on, as their `grad_req` says.
 
-    A head's own gradient is ones where none is given. Dropout and its like are differentiated as
+    A head's own gradient is ones where none is given; one on another device, or of another dtype,
+    is copied. Dropout and its like are differentiated as
     they were recorded, whatever `train_mode`.
 
     Raises:
@@ -354,7 +355,7 @@ def _place(head: Any, number: int) -> Place:
 
 
 def _head_grad(head: Any, grad: Any) -> Any:
-    """The gradient of a head: ones where none is given."""
+    """The gradient of a head, of its dtype and on its device: ones where none is given."""
     if grad is None:
         if head.stype == "default":  # it may wait on: only what was saved of it must be there
             layout = head._layout
@@ -370,6 +371,7 @@ def _head_grad(head: Any, grad: Any) -> Any:
     if not isinstance(grad, Array) or grad.shape != head.shape:
         expected = f"an NDArray of shape {head.shape}"
         raise ShapeError(complaint("backward", "head_grads", expected, shown(grad)))
+    grad = grad.as_in_context(head.context)
     return grad if grad._dtype is head._dtype else grad.astype(head._dtype)
 
 

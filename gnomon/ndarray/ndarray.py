@@ -20,6 +20,7 @@ from gnomon.ndarray.api.methods import Methods, copied
 from gnomon.ndarray.backward import backward
 from gnomon.ndarray.core import storage_types
 from gnomon.ndarray.core.array import Array
+from gnomon.ndarray.core.elsewhere import check_together
 from gnomon.ndarray.core.layout import dense
 from gnomon.ndarray.core.tape import Leaf, changes, placed
 from gnomon.record import put
@@ -165,6 +166,7 @@ def mark(array: Any, grad: Any, req: str) -> None:
 
     Raises:
         ParamError: `req` is none of 'write', 'add', 'null', or shapes or dtypes differ.
+        DeviceError: `grad` is on another device.
     """
     if req not in ("write", "add", "null"):
         raise ParamError(complaint("attach_grad", "grad_req", "write, add or null", repr(req)))
@@ -172,6 +174,7 @@ def mark(array: Any, grad: Any, req: str) -> None:
         expected = f"shape {array.shape} of {array._dtype.name}"
         got = f"shape {grad.shape} of {grad._dtype.name}"
         raise ParamError(complaint("mark_variables", "gradients", expected, got))
+    check_together("mark_variables", "gradients", grad, array.context, "the variable")
     if placed(array) is not None:
         changes.count += 1
     put(array, "_tape", None if req == "null" else Leaf(grad, req))

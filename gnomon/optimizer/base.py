@@ -158,8 +158,9 @@ class Optimizer(KeywordHints):
 
     def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         """Change `weight` by `grad`, and `state` with it."""
+        given = self._gathered([index], [weight], [grad], [state], inner=True)
         self._update_count(index)
-        self._push(self._gathered([index], [weight], [grad], [state], inner=True))
+        self._push(given)
 
     def create_state_multi_precision(self, index: Any, weight: Any) -> Any:
         """`create_state`, and a float32 copy where `multi_precision` asks for one."""

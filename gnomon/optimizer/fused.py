@@ -18,6 +18,7 @@ import numpy as np
 from gnomon.dtype import DType, float64
 from gnomon.expr.node import Buffer, Expr, cast
 from gnomon.ndarray.core.array import Array
+from gnomon.ndarray.core.elsewhere import check_together
 from gnomon.ndarray.core.layout import dense, strided
 from gnomon.ndarray.lazy.batch import Batch, flat, overlapping
 from gnomon.optimizer.steady import ways
@@ -89,6 +90,8 @@ class Given:
         self.items = items
         self.arrays = [x for item in items for x in item.arrays()]
         self.is_usual = all(x.__class__ is Array.main for x in self.arrays)
+        if not self.is_usual:
+            self._check_together()
         tuples = type(indices) is type(weights) is type(grads) is tuple
         self.is_steady = tuples and list not in map(type, states)
         self.rates: list[float] = []
@@ -101,6 +104,17 @@ class Given:
         self.owner: Any = None
         self.places: list[int] = []
         self.bound: Bound | None = None
+
+    def _check_together(self) -> None:
+        """Refuse arrays on several devices: one operation updates all of them."""
+        first = self.items[0].weight.context
+        for index, item in zip(self.indices, self.items, strict=True):
+            where = f"update of {index!r}"
+            whose = f"the weight of {self.indices[0]!r}"
+            check_together(where, "weight", item.weight, first, whose)
+            check_together(where, "grad", item.grad, first, "its weight")
+            for state in item.written()[1:]:
+                check_together(where, "state", state, first, "its weight")
 
     def same(
         self,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gnomon.base import Later
+from gnomon.base import DeviceError, Later, complaint
 from gnomon.context import Context
 
 ways: dict[int, Any] = {Context.devstr2type["gpu"]: Later("gnomon.ndarray.remote.way")}
@@ -21,3 +21,14 @@ waits: list[Callable[[], object]] = []  # each returns when the devices of a way
 def together(a: Context, b: Context) -> bool:
     """Whether arrays on both contexts may be operands of one operator: processors share memory."""
     return a == b or (a.device_typeid not in ways and b.device_typeid not in ways)
+
+
+def check_together(where: str, argument: str, array: Any, ctx: Context, whose: str) -> None:
+    """Refuse an array that may not be an operand together with one on `ctx`, which is `whose`.
+
+    Raises:
+        DeviceError: only a copy on the other device could be.
+    """
+    if not together(array.context, ctx):
+        expected = f"an array on {ctx}, as {whose} is"
+        raise DeviceError(complaint(where, argument, expected, f"one on {array.context}"))

@@ -61,7 +61,7 @@ def invoke(
     """Apply an operator to arrays, or note it: its visible outputs, an array or a list of them.
 
     `inputs` are the arguments, then the states. `out` is where the outputs go, an array or a list;
-    it may overlap the inputs.
+    it may overlap the inputs. `ctx` is the device of new outputs.
 
     Raises:
         ShapeError, DTypeError: the inputs, or `out`, are not what the operator takes; nothing has
@@ -97,6 +97,7 @@ def apply(
         if any(map(is_lost, given)):
             written_anew(given, lambda outputs: apply(op, inputs, outputs, ctx))
             return out
+        ctx = None  # the operands say where
     place = ctx or _place(inputs, given)
     if storage_types.rules or place.device_typeid in ways:
         found = _by_rule(op, inputs, given, ctx, place, drawn)

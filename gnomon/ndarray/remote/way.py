@@ -81,7 +81,7 @@ def apply(
         dest = Array._new(_dense(inputs[0]), ctx) if given is None else given[0]
         if dest.context != inputs[0].context:
             return [_crossed(inputs[0], dest, tapes)]
-    _check_together(op, inputs, given)
+    _check_together(op, inputs, given or (), ctx)
     outputs, context = _outputs(op, inputs, given, ctx, drawn)
     if tapes:
         record(op, inputs, outputs, mode.training, context)
@@ -93,16 +93,15 @@ def _dense(array: Any) -> Layout:
     return dense(array._layout.shape, array._layout.dtype)
 
 
-def _check_together(op: Any, inputs: Sequence[Any], given: Outputs | None) -> None:
-    """Refuse operands on several devices."""
-    names = [*op.inputs(), *["out"] * len(given or ())]
-    operands = [*inputs, *(given or ())]
-    first = operands[0] if operands else None
-    for name, x in zip(names, operands, strict=False):
-        if x.context != first.context:
+def _check_together(op: Any, inputs: Sequence[Any], outputs: Sequence[Any], ctx: Context) -> None:
+    """Refuse operands that are not all on the device that the operator is to run on."""
+    names = [*op.inputs()[: len(inputs)], *["out"] * len(outputs), "ctx"]
+    places = [*(x.context for x in (*inputs, *outputs)), ctx]
+    for name, place in zip(names, places, strict=False):
+        if place != places[0]:
             raise DeviceError(
                 f"operator {op.name} requires all inputs and outputs on the same context: "
-                f"{names[0]!r} is on {first.context}, {name!r} is on {x.context}"
+                f"{names[0]!r} is on {places[0]}, {name!r} is on {place}"
             )
 
 
@@ -264,7 +263,7 @@ def gradient(
     """The gradients of the arguments of a recorded operator; they go to `dests`, where there are.
 
     Raises:
-        DeviceError: they would be row-sparse.
+        DeviceError: they would be row-sparse, or what they are computed from is elsewhere.
     """
     rule, ctx = node.gradient, node.outputs[0][1]
     if rule.op.sparse_grad:
@@ -272,6 +271,7 @@ def gradient(
     if rule.op.is_expression:
         recipe, inputs, outputs = derivative.recipe_of(node, reads, wanted, dests, _on(ctx))
         if recipe.template is not None:
+            _check_together(rule, inputs, outputs, ctx)
             _launch(recipe, rule.name, inputs, outputs, outputs, ctx)
             return derivative.spaced(node, wanted, outputs)
     kinds = [dense(rule.shapes[0][k], rule.types[0][k]) for k in wanted]
