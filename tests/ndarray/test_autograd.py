@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -311,6 +313,13 @@ def test_a_long_chain():
             y = y + 1
     y.backward()
     assert x.grad.asnumpy().tolist() == [1]
+
+
+def test_a_chain_is_longer_than_what_is_noted_at_once():
+    """In a thread that notes: others rest from it once they have noted much in vain."""
+    with ThreadPoolExecutor(1) as other:
+        for _ in range(2):
+            other.submit(test_a_long_chain).result()
 
 
 def test_training_reaches_its_goal():

@@ -174,9 +174,10 @@ class Record(Recorded):
                 if not mark.is_special:  # native code notes it from now on
                     self.mark.opened[varied(said.op)] = op
             put(self, "mark", mark)
+            made = results[first] if mark.is_single else results[first:]
             if mark.count >= MOST:
-                self._compute()
-            return results[first] if mark.is_single else results[first:]
+                self._compute()  # with what is held here
+            return made
 
     def _begin(self) -> None:
         """Begin anew in another mode, or under other settings."""
