@@ -34,7 +34,7 @@ def _thrown(
         stream.capture.pieces.append(simulated.Piece(name, run))
     calls[name] += stream.capture is None
     work = simulated.Work(name, stream.number, 0, {})
-    return simulated._Task(work, lambda: None, ready)
+    return simulated.Task(work, lambda: None, ready)
 
 
 def _launched(self: Any, graph: int, stream: int) -> None:

@@ -1,7 +1,7 @@
 """Scans of rows by groups of threads: piece by piece, each thread an element.
 
-Within a warp threads join what those 1, 2, 4 ... before them have; then the warps of a group what
-the warps before them have, by way of shared memory; then all of them what came before the piece.
+First each thread joins its element with those of the threads 1, 2, 4 ... before it in its warp.
+Then it joins the warps before its own, by shared memory, and last all pieces before this one.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class GroupScan:
         return [*body, Shuffle(self.given, self.mine, "up", 1), first]
 
     def across_pieces(self) -> Body:
-        """`given` takes what came before; `sum` takes what this piece comes to."""
+        """Joins the warps and pieces before to `given`, and all of this piece to `sum`."""
         arena = self.arena
         warp, warps = self.thread // WARP, self.group // WARP
         other = arena.var(BLOCK // WARP)

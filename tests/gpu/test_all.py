@@ -25,6 +25,14 @@ def run(out: Path, *rows: str, gpu: str = "simulated") -> list[dict]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+def test_steps_are_timed_without_their_work():
+    command = [sys.executable, SCRIPT.with_name("steps.py"), "--networks", "mlp"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    _, name, step, predicting, calls, nbytes, _ = done.stdout.splitlines()[-1].split("|")
+    assert name == " mlp " and float(step) > float(predicting) > 0
+    assert int(calls) == 5 and int(nbytes.replace(",", "")) > 0
+
+
 def test_rows_are_written_once(tmp_path):
     out = tmp_path / "gpu.jsonl"
     (first,) = run(out, "about", gpu="off")

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from itertools import starmap
 from typing import Any, NamedTuple
@@ -42,32 +43,32 @@ Make = Callable[..., list[Buffer]]
 Chain = Sequence[Any]  # steps one after the other
 
 
-class Work:
+class Work(ABC):
     """The steps so far, and ways to add one."""
 
     def __init__(self, dtype: DType) -> None:
         self.steps: list[Any] = []
         self.dtype = dtype
 
+    @abstractmethod
     def fresh(self) -> Work:
         """The same without steps."""
-        raise NotImplementedError
 
+    @abstractmethod
     def temporary(self, shape: Sequence[int]) -> Buffer:
         """Memory for an array, which lives as long as the steps."""
-        raise NotImplementedError
 
+    @abstractmethod
     def copied(self, buffer: Buffer) -> tuple[Buffer, list[Any]]:
         """A dense buffer, and the steps that copy `buffer` there."""
-        raise NotImplementedError
 
+    @abstractmethod
     def kernel(self, stores: Sequence[Store], name: str) -> None:
         """One kernel with all these destinations."""
-        raise NotImplementedError
 
+    @abstractmethod
     def multiply(self, what: Product, a: Buffer, b: Buffer, c: Buffer) -> None:
         """A product by a library."""
-        raise NotImplementedError
 
     def spread(self, chains: Sequence[Chain], name: str) -> None:
         """What several chains of steps do, at once where the device can."""
