@@ -15,7 +15,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Sequence
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import ModuleType
 from typing import Any
 
@@ -37,7 +37,8 @@ class _Top(ModuleType):
     """The module `mxnet`: gnomon's names, MXNet's version."""
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(gnomon, name)
+        self.__dict__[name] = value = getattr(gnomon, name)
+        return value
 
     def __dir__(self) -> list[str]:
         return dir(gnomon)
@@ -65,6 +66,9 @@ class _Same:
             top.__path__ = list(gnomon.__path__)
             for package, parts in BROUGHT.items():
                 _bring(package, parts)
+            for name in gnomon._MODULES:
+                if (loaded := sys.modules.get(f"gnomon.{name}")) is not None:
+                    _show(loaded)
             return top
         module = load_module(f"gnomon.{ELSEWHERE.get(path, path)}")
         self._spec = module.__spec__
@@ -75,14 +79,43 @@ class _Same:
             module.__spec__ = self._spec
 
 
+def _show(module: ModuleType) -> None:
+    """Enter a module of gnomon in `sys.modules` under MXNet's name for it.
+
+    `import mxnet` loads all of MXNet, so libraries look there before they ask whether something is
+    MXNet's.
+    """
+    sys.modules.setdefault(NAME + module.__name__.removeprefix("gnomon"), module)
+
+
+class _ShownLoader(SourceFileLoader):
+    """Loads a module of gnomon that MXNet has too."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        super().exec_module(module)
+        if NAME in sys.modules:
+            _show(module)
+
+
+_SHOWN = {f"gnomon.{name}" for name in gnomon._MODULES}
+
+
+def _shown(spec: ModuleSpec | None) -> ModuleSpec | None:
+    if spec is not None and type(spec.loader) is SourceFileLoader:
+        spec.loader = _ShownLoader(spec.loader.name, spec.loader.path)
+    return spec
+
+
 class _Finder:
-    """Answers for `mxnet` and what is below it."""
+    """Answers for `mxnet` and what is below it, and has gnomon's own modules shown there."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         if fullname == NAME:
             return ModuleSpec(fullname, _Same(), is_package=True)
+        if fullname in _SHOWN:
+            return _shown(PathFinder.find_spec(fullname, path, target))
         if not fullname.startswith(f"{NAME}."):
             return None
         inner = fullname.removeprefix(f"{NAME}.")

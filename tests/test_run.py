@@ -209,6 +209,30 @@ def test_compat_for_libraries(write):
     assert run(folder, "lib.py").stdout == "as it should be\n"
 
 
+def test_modules_that_are_loaded_have_mxnets_names(write):
+    folder = write(
+        "own.py",
+        """
+        import sys
+
+        import gnomon.gluon
+        import gnomon.compat
+        assert not [name for name in sys.modules if name.startswith("mxnet")]
+
+        import mxnet
+        assert sys.modules["mxnet.gluon"] is gnomon.gluon, "loaded before"
+        import gnomon.symbol
+        import gnomon.autograd
+        for name in ("autograd", "gluon", "ndarray", "symbol"):
+            assert sys.modules[f"mxnet.{name}"] is sys.modules[f"gnomon.{name}"], name
+        assert gnomon.symbol.__spec__.name == "gnomon.symbol"
+        assert mxnet.nd is mxnet.ndarray is gnomon.ndarray and "nd" in vars(mxnet)
+        """,
+    )
+    done = run(folder, "own.py")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_arrays_of_one_element_convert(write):
     folder = write(
         "one.py",
