@@ -243,13 +243,13 @@ class _NullType:
 _Null = _NullType()
 
 
-def py_str(x: bytes) -> str:
-    """Text from UTF-8.
+def py_str(x: bytes | str) -> str:
+    """Text from UTF-8, or as it is: callbacks of monitors call it with names, bytes in MXNet.
 
-    >>> py_str(b"gnomon")
-    'gnomon'
+    >>> py_str(b"gnomon"), py_str("gnomon")
+    ('gnomon', 'gnomon')
     """
-    return x.decode("utf-8")
+    return x if isinstance(x, str) else x.decode("utf-8")
 
 
 def data_dir_default() -> str:

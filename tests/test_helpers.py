@@ -18,7 +18,7 @@ def test_types_and_marks():
     assert isinstance("x", base.string_types)
     assert not base._Null
     assert repr(base._Null) == "_Null"
-    assert base.py_str(b"\xc3\xa9") == "é"
+    assert base.py_str(b"\xc3\xa9") == base.py_str("é") == "é"
     assert base.NotImplementedForSymbol is mx.sym.NotImplementedForSymbol
     with pytest.raises(AttributeError, match="mx_real_t"):
         _ = base.mx_real
