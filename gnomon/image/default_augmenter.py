@@ -16,6 +16,7 @@ import numpy as np
 from gnomon.base import ParamError, complaint
 from gnomon.image.codec import Image
 from gnomon.ops.param import param
+from gnomon.record import cached_property
 from gnomon.recordio.header import opencv
 
 Generator = np.random.Generator
@@ -90,7 +91,7 @@ class DefaultAugmenter:
             side = self.resize
             to = (side, h * side // w) if h > w else (w * side // h, side)
             image = self._resized(cv2, image, *to, rng)
-        if self._warps():
+        if self._warps:
             image = self._warped(cv2, image, rng)
         if self.pad:
             around = (self.pad,) * 4
@@ -105,6 +106,7 @@ class DefaultAugmenter:
     def _resized(self, cv2: Any, image: Image, width: int, height: int, rng: Generator) -> Image:
         return resized(cv2, image, width, height, self.inter_method, rng)
 
+    @cached_property
     def _warps(self) -> bool:
         plain = (self.max_rotate_angle, self.max_shear_ratio, max(self.rotate, 0))
         ratio = (self.max_aspect_ratio or self.min_aspect_ratio) and not self.random_resized_crop
@@ -183,8 +185,11 @@ class DefaultAugmenter:
         return image
 
     def _window(self, image: Image, height: int, width: int, rng: Generator) -> Image:
-        free = image.shape[0] - height, image.shape[1] - width
-        y, x = (int(rng.integers(0, n + 1)) if self.rand_crop else n // 2 for n in free)
+        y, x = image.shape[0] - height, image.shape[1] - width  # the last place, and then the first
+        if self.rand_crop:
+            y, x = int(rng.integers(0, y + 1)), int(rng.integers(0, x + 1))
+        else:
+            y, x = y // 2, x // 2
         return image[y : y + height, x : x + width]
 
     def _random_area(self, image: Image, rng: Generator) -> Image | None:

@@ -275,7 +275,7 @@ class RecordImages(Part, SourceIter):
 
     def _read(self, number: int) -> tuple[Any, Any]:
         header, data = recordio.unpack(self._records[number])
-        label = np.atleast_1d(self._listed.get(header.id, header.label))
+        label = np.array(self._listed.get(header.id, header.label), ndmin=1)
         label = self._checked(label, header.id)
         edge = max(0, self.resize) if self.scaled_decoding else 0
         image = decode(type(self).__name__, data, self.data_shape[0], edge=edge)
