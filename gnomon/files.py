@@ -215,6 +215,22 @@ def read_bytes(where: str, path: str | os.PathLike[str]) -> bytes:
         return bytes(stream.read())
 
 
+def read_json(where: str, path: str | os.PathLike[str]) -> str:
+    """The text of a file that holds a symbol as JSON, so far as its beginning tells.
+
+    Raises:
+        FileError, GnomonError: as `opened`.
+        FormatError: it is a file of another kind, as records are, or no text.
+    """
+    data, name = read_bytes(where, path), os.fspath(path)
+    if not data.startswith(b"{") and (kind := kind_of(data[:16])):
+        raise FormatError(f"{name}: expected the JSON of a symbol, got {data[:8]!r}{kind}")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{name}: expected text, got {error}") from None
+
+
 class RandomAccess:
     """A file that any thread reads at any place; `size` is the number of its bytes.
 

@@ -21,7 +21,7 @@ from gnomon import symbol as sym
 from gnomon.absent import PAGE
 from gnomon.base import FormatError, GnomonError, ParamError, complaint
 from gnomon.context import cpu
-from gnomon.files import read_bytes, replacing
+from gnomon.files import read_json, replacing
 from gnomon.graph.legacy import BEFORE_VERSIONS, version
 from gnomon.ops import registry
 from gnomon.visualization import plot_network, print_summary
@@ -54,20 +54,26 @@ def options(parser: argparse.ArgumentParser) -> None:
 def main(given: argparse.Namespace) -> int:
     """Print all of it; gives the exit code, 1 where an operator or a parameter is missing.
 
+    All files are read, and shapes tried, before anything is printed.
+
     Raises:
         GnomonError: a file cannot be read or is none; shapes that do not fit the network.
     """
     found = read(given.symbol)
-    missing = list(operators(found, str(given.symbol)))
     arrays = stored(given.params) if given.params else None
-    if missing:
+    shapes = dict(map(shape_of, given.shapes))
+    counts = Counter(node["op"] for node in found["nodes"] if node["op"] != "null")
+    missing = not all(map(registry.has, counts))
+    net = None if missing else sym.load(str(given.symbol))
+    if net is not None and shapes:
+        settle(net, arrays or {}, shapes)
+    operators(counts, version(found, str(given.symbol)), given.symbol)
+    if net is None:
         if arrays is not None:
             print(sizes(arrays))
         return 1
-    net = sym.load(str(given.symbol))
-    shapes = dict(map(shape_of, given.shapes))
     lacking = [] if arrays is None else parameters(net, arrays, shapes)
-    layers(net, arrays, shapes)
+    layers(net, arrays or {}, shapes)
     if shapes:
         memory(net, shapes)
     if given.draw:
@@ -80,8 +86,9 @@ def main(given: argparse.Namespace) -> int:
 
 def read(path: Path) -> dict[str, Any]:
     """The JSON of a network; its nodes need not be known here."""
+    text = read_json("inspect", path)
     try:
-        found: Any = json.loads(read_bytes("inspect", path))
+        found: Any = json.loads(text)
     except ValueError as error:
         raise FormatError(f"inspect: {path}: expected the JSON of a network: {error}") from None
     nodes = found.get("nodes") if isinstance(found, dict) else None
@@ -118,22 +125,18 @@ def shape_of(text: str) -> tuple[str, tuple[int, ...]]:
 # --- what is told ---------------------------------------------------------------------------
 
 
-def operators(found: dict[str, Any], where: str) -> Iterator[str]:
-    """Print how often each operator stands in a network; gives those that are missing here."""
-    counts = Counter(node["op"] for node in found["nodes"] if node["op"] != "null")
-    written = version(found, where)
+def operators(counts: Mapping[str, int], written: int, path: Path) -> None:
+    """Print how often each operator stands in a network, with a word on those that differ here."""
     by = "0.8 or older" if written == BEFORE_VERSIONS else f"{written // 10000}." + ".".join(
         str(written // unit % 100) for unit in (100, 1)
     )  # fmt: skip
-    print(f"{where}: written by MXNet {by}, {sum(counts.values())} operators")
+    print(f"{path}: written by MXNet {by}, {sum(counts.values())} operators")
     for name, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
         if not registry.has(name):
             note = f"MISSING: not there yet ({PAGE})"
         else:
             note = OTHERWISE.get(registry.find(name).name, "")
         print(f"  {count:5} {name:24} {note}".rstrip())
-        if not registry.has(name):
-            yield name
 
 
 def sizes(arrays: dict[str, Any]) -> str:
@@ -183,18 +186,13 @@ def learned(net: Any) -> set[str]:
     return found
 
 
-def layers(net: Any, arrays: dict[str, Any] | None, shapes: dict[str, tuple[int, ...]]) -> None:
-    """Print the layers: with the shapes of inputs a table, else the stored arrays of each.
+def settle(net: Any, arrays: dict[str, Any], shapes: dict[str, tuple[int, ...]]) -> None:
+    """Check that the shapes of inputs settle those of all layers.
 
     Raises:
         ShapeError: those shapes and the stored arrays do not go together.
+        ParamError: more shapes are needed.
     """
-    arrays = arrays or {}
-    if not shapes:
-        for layer, inputs in rows(net):
-            own = [f"{n} {'x'.join(map(str, arrays[n].shape))}" for n in inputs if n in arrays]
-            print(f"  {layer:40} {', '.join(own)}".rstrip())
-        return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is not settled is told below
         known = {name: arrays[name].shape for name in net.list_arguments() if name in arrays}
@@ -203,6 +201,15 @@ def layers(net: Any, arrays: dict[str, Any] | None, shapes: dict[str, tuple[int,
         inputs = [name for name in net.list_arguments() if name not in {*arrays, *shapes}]
         expected = f"shapes of all inputs: also of {', '.join(inputs)}"
         raise ParamError(complaint("inspect", "--shapes", expected, shapes))
+
+
+def layers(net: Any, arrays: dict[str, Any], shapes: dict[str, tuple[int, ...]]) -> None:
+    """Print the layers: with the shapes of inputs a table, else the stored arrays of each."""
+    if not shapes:
+        for layer, inputs in rows(net):
+            own = [f"{n} {'x'.join(map(str, arrays[n].shape))}" for n in inputs if n in arrays]
+            print(f"  {layer:40} {', '.join(own)}".rstrip())
+        return
     print_summary(net, shapes, line_length=96)
 
 

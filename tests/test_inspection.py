@@ -70,7 +70,9 @@ def test_parameters_that_do_not_belong(capsys, tmp_path):
     ("arguments", "words"),
     [
         (["nowhere.json"], "cannot read"),
-        ([PARAMS], "JSON of a network"),
+        ([PARAMS], f"gnomon: {PARAMS}: expected the JSON of a symbol, got b'\\x12\\x01"),
+        ([PARAMS], "(arrays, as nd.save writes)"),
+        ([str(GOLDEN / "records.rec")], "(records, as im2rec writes)"),
         ([MODEL, "nowhere.params"], "cannot read 'nowhere.params'"),
         ([MODEL, "--shapes", "data"], "data:1x3x224x224"),
         ([MODEL, "--shapes", "data:0x3"], "data:1x3x224x224"),
@@ -80,8 +82,9 @@ def test_parameters_that_do_not_belong(capsys, tmp_path):
     ],
 )
 def test_what_cannot_be_told(capsys, arguments, words):
-    code, _, err = inspect(capsys, *arguments)
+    code, out, err = inspect(capsys, *arguments)
     assert code == 1
+    assert out == ""
     assert words in err
 
 

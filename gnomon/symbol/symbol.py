@@ -12,7 +12,6 @@ from typing import Any
 from gnomon import dtype as dtypes
 from gnomon.attribute import AttrScope
 from gnomon.base import (
-    FormatError,
     NotImplementedForSymbol,
     ParamError,
     check_kind,
@@ -22,7 +21,7 @@ from gnomon.base import (
 from gnomon.context import Context, current_context
 from gnomon.executor.bind import Arrays, Shared, Wanted, bind, simple_bind
 from gnomon.executor.executor import Executor
-from gnomon.files import kind_of, path_of, read_bytes, replacing
+from gnomon.files import path_of, read_json, replacing
 from gnomon.frames import entrance
 from gnomon.graph import json, show
 from gnomon.graph.legacy import HIDDEN, hidden_key
@@ -355,13 +354,7 @@ def load(fname: str) -> Symbol:
         GnomonError: the file cannot be read.
         FormatError: no symbol; an unknown operator or attribute; it names file and node.
     """
-    data = read_bytes("symbol.load", path_of("symbol.load", fname, "fname"))
-    if not data.startswith(b"{") and (kind := kind_of(data[:16])):
-        raise FormatError(f"{fname}: expected the JSON of a symbol, got {data[:8]!r}{kind}")
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as error:
-        raise FormatError(f"{fname}: expected text, got {error}") from None
+    text = read_json("symbol.load", path_of("symbol.load", fname, "fname"))
     return Symbol(json.loads(text, str(fname)).outputs)
 
 
