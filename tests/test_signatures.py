@@ -1,4 +1,4 @@
-"""Names and parameters of Gluon and the older layers are those of the real library."""
+"""Names and parameters of Gluon, the older layers and helpers are those of the real library."""
 
 from __future__ import annotations
 
@@ -19,13 +19,24 @@ NAMED_OTHERWISE = {
     "gluon.trainer.KVStore.is_capable": "is static here",
     "gluon.rnn.HybridSequentialRNNCell.__call__": "is every block's",
     "gluon.rnn.ModifierCell.hybrid_forward": "is every hybrid block's",
+    "contrib.text.embedding.register": "is every family's, so it takes another name as well",
+    "libinfo.find_lib_path": "looks for gnomon's",
+    "metric.register": "takes any number of names",
+}
+LEFT_OUT = {
+    "initializer.load": "what MXNet's imports of nd",
+    "libinfo.find_conf_path": "no headers belong to it",
+    "libinfo.find_include_path": "no headers belong to it",
+    "metric.PearsonCorrelation.update_cov": "a step of `update`",
+    "metric.PearsonCorrelation.update_variance": "a step of `update`",
 }
 
 
 @pytest.mark.parametrize("path", RECORD["names"])
 def test_all_names_are_there(path):
     module = importlib.import_module(f"gnomon.{path}")
-    assert [name for name in RECORD["names"][path] if not hasattr(module, name)] == []
+    left_out = [name for name in RECORD["names"][path] if f"{path}.{name}" in LEFT_OUT]
+    assert [name for name in RECORD["names"][path] if not hasattr(module, name)] == left_out
 
 
 def agree(found, expected):
@@ -39,6 +50,8 @@ def test_parameters_may_be_given_alike(path):
     module = importlib.import_module(f"gnomon.{path}")
     wrong = {}
     for name, expected in RECORD["parameters"][path].items():
+        if f"{path}.{name}" in LEFT_OUT:
+            continue
         found = signatures.listed(functools.reduce(getattr, name.split("."), module))
         known = len(found) >= len(expected) and all(map(agree, found, expected))
         if known == (f"{path}.{name}" in NAMED_OTHERWISE):

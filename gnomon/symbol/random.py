@@ -72,9 +72,12 @@ def randint(low: int, high: int, shape: Any = None, dtype: Any = None, **kwargs:
 
 
 def multinomial(
-    data: Symbol, shape: Any = None, get_prob: bool = False, dtype: str = "int32", **kwargs: Any
+    data: Symbol, shape: Any = None, get_prob: bool = True, dtype: str = "int32", **kwargs: Any
 ) -> Symbol:
-    """Numbers of classes drawn by the probabilities in each row of `data`."""
+    """Numbers of classes drawn by the probabilities in each row of `data`.
+
+    With `get_prob`, as by default and unlike `nd`, also the logarithms of their probabilities.
+    """
     given = {"shape": shape, "get_prob": get_prob, "dtype": dtype, **kwargs}
     return _draw("multinomial", {"data": data}, given)
 

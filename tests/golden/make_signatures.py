@@ -1,4 +1,4 @@
-"""Names and parameters of Gluon and the older layers in the real library."""
+"""Names and parameters of Gluon, the older layers and helpers in the real library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names and parameters of Gluon and the older layers, read off the real library or gnomon alike.
+"""Names and parameters of Gluon, the older layers and helpers, read off the real library or gnomon alike.
 
 `described(mx)` gives three tables. `names`: module -> the public names in it. `parameters`: module
 -> function, or class and method -> the parameters that may be given by position, each `[name]` or
@@ -15,12 +15,20 @@ from collections.abc import Iterator
 from typing import Any
 
 ROOTS = "gluon rnn module model callback monitor executor_manager".split()
+#: modules of which only what they show themselves is read
+FLAT = """
+attribute contrib.amp contrib.autograd contrib.io contrib.svrg_optimization contrib.tensorboard
+contrib.text.embedding contrib.text.utils contrib.text.vocab engine initializer libinfo log
+lr_scheduler metric name optimizer random registry runtime symbol.random test_utils util
+""".split()
 # what MXNet's modules import for themselves, and its inner machinery of worker processes
 HELPERS = frozenset(
     """
     cpu gpu num_gpus gluon_loss metric_loss is_np_array is_np_shape np_array np_shape set_np zeros
     py_str ConnectionWrapper Queue SimpleQueue fetcher_loop_v1 worker_loop_v1 rebuild_ndarray
     rebuild_np_ndarray reduce_ndarray reduce_np_ndarray Context NDArray Symbol
+    c_array c_array_buf c_handle_array c_str c_str_array check_call classproperty with_metaclass
+    np_symbol np_ufunc_legal_option
     """.split()
 )
 PLAIN = int, float, str, bool, type(None)
@@ -28,6 +36,7 @@ PLAIN = int, float, str, bool, type(None)
 
 def modules(mx: Any) -> Iterator[str]:
     """Paths below the package, those of packages before those of what is in them."""
+    yield from FLAT
     for root in ROOTS:
         module = importlib.import_module(f"{mx.__name__}.{root}")
         yield root
