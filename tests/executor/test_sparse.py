@@ -88,6 +88,19 @@ def test_a_look_up_keeps_the_rows_that_were_read(look_up):
     assert e.arg_dict["w"].asnumpy()[[0, 3, 7], 0].tolist() == [1, -0.5, -1.5]
 
 
+def test_a_sparse_weight_is_looked_up_without_its_other_rows():
+    many = 1 << 36
+    weight = sym.var("w", stype="row_sparse")
+    look_up = sym.Embedding(sym.var("d"), weight, many, 2, sparse_grad=True)
+    e = look_up.simple_bind(mx.cpu(), d=(3,))
+    kept = np.array([[1, 2], [3, 4]], np.float32)
+    nd.sparse.row_sparse_array((kept, [1, many - 1]), shape=(many, 2)).copyto(e.arg_dict["w"])
+    out = e.forward(True, d=nd.array([5, 1, many - 1], dtype="int64"))[0]
+    assert out.asnumpy().tolist() == [[0, 0], [1, 2], [3, 4]]
+    e.backward(nd.ones((3, 2)))
+    assert e.grad_dict["w"].indices.asnumpy().tolist() == [1, 5, many - 1]
+
+
 def test_other_operators_take_all_elements():
     """Values and gradients are those of the dense network, states too."""
     x = sym.var("x")

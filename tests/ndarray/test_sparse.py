@@ -205,6 +205,47 @@ def test_looked_up_rows_are_the_gradient(attached):
     np.testing.assert_array_equal(found.asnumpy(), expected)
 
 
+MANY = 1 << 36  # rows that fit nowhere
+
+
+@pytest.mark.parametrize(
+    "look_up",
+    [
+        lambda index, w: nd.Embedding(index, w, MANY, 2, sparse_grad=True),
+        lambda index, w: nd.contrib.SparseEmbedding(index, w, MANY, 2),
+        lambda index, w: nd.take(w, index),
+        lambda index, w: nd.take(w, index - MANY, mode="wrap"),
+    ],
+)
+def test_rows_are_looked_up_where_no_others_are_kept(look_up):
+    kept, index = np.array([7, 0, MANY - 1]), np.array([[7, 3, 0], [MANY - 1, 7, 7]])
+    w = nd.sparse.row_sparse_array((np.array([[3, 4], [1, 2], [5, 6]]), kept), shape=(MANY, 2))
+    found = look_up(nd.array(index, dtype="int64"), w)
+    assert found.stype == "default"
+    assert found.asnumpy().tolist() == [[[3, 4], [0, 0], [1, 2]], [[5, 6], [3, 4], [3, 4]]]
+
+
+@pytest.mark.parametrize("index", [[-1, np.nan, 9], [[1, 4]], np.zeros((0, 2))])
+@pytest.mark.parametrize("name", ["Embedding", "take"])
+def test_looked_up_rows_are_those_of_the_dense_weight(name, index):
+    w, dense = rows((6, 2), 0.5, 3)
+    given = {"input_dim": 6, "output_dim": 2} if name == "Embedding" else {"mode": "clip"}
+    index = nd.array(index)
+    one, other = ((index, x) if name == "Embedding" else (x, index) for x in (w, nd.array(dense)))
+    expected = getattr(nd, name)(*other, **given).asnumpy()
+    np.testing.assert_array_equal(getattr(nd, name)(*one, **given).asnumpy(), expected)
+
+
+def test_gradients_of_rows_looked_up_in_sparse_weights():
+    w = nd.sparse.row_sparse_array((np.ones((2, 2)), [1, MANY - 1]), shape=(MANY, 2))
+    w.attach_grad(stype="row_sparse")
+    with autograd.record():
+        y = nd.Embedding(nd.array([5, 1, 5]), w, MANY, 2, sparse_grad=True)
+    y.backward()
+    assert w.grad.indices.asnumpy().tolist() == [1, 5]
+    assert w.grad.data.asnumpy().tolist() == [[1, 1], [2, 2]]
+
+
 @pytest.mark.parametrize("lazy", [True, False])
 @pytest.mark.parametrize("name", ["sgd", "adam"])
 def test_optimizers_leave_rows_without_gradient_alone(name, lazy):

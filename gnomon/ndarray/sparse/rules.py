@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from gnomon.expr.primitive import convert
 from gnomon.graph.storage import GRAPHS, ZERO_SOMETIMES, ZERO_TO_ZERO
 from gnomon.ndarray.api.methods import cast
 from gnomon.ndarray.core import storage_types
@@ -215,18 +216,43 @@ def sliced(op: Any, inputs: Sequence[Any]) -> Any:
 
 @rule("take")
 def taken(op: Any, inputs: Sequence[Any]) -> Any:
-    """Rows of a matrix by their numbers."""
+    """Rows by their numbers: of a matrix in its storage, of `row_sparse` as a dense array."""
     x, numbers = inputs
-    if stored(x) != "csr" or op.axis != 0 or numbers.ndim != 1 or not x.shape[0]:
+    if stored(numbers) != "default" or op.axis != 0 or not (numbers.size and x.size):
         return None
-    rows = numbers.asnumpy().astype(np.int64)
-    rows = rows % x.shape[0] if op.mode == "wrap" else rows.clip(0, x.shape[0] - 1)
+    if stored(x) == "row_sparse":
+        return None if op.mode == "raise" else looked_up(x, numbers, op.mode)
+    if numbers.ndim != 1:
+        return None
+    rows = row_numbers(numbers, x.shape[0], op.mode)
     starts = x._index(1)
     counts = starts[rows + 1] - starts[rows]
     ends = np.concatenate([[0], np.cumsum(counts)])
     which = np.arange(ends[-1]) + np.repeat(starts[rows] - ends[:-1], counts)
     data = picked(x._parts.data, which)
     return make(CSRNDArray, (len(rows), x.shape[1]), data, (x._index()[which], ends))
+
+
+@rule("Embedding", "_contrib_SparseEmbedding")
+def embedded(op: Any, inputs: Sequence[Any]) -> Any:
+    """Rows of a `row_sparse` weight, of which no others are made."""
+    numbers, weight = inputs
+    if (stored(numbers), stored(weight)) != ("default", "row_sparse") or not numbers.size:
+        return None
+    _check(op, inputs)
+    return looked_up(weight, numbers)
+
+
+def looked_up(x: Any, numbers: Any, mode: str = "clip") -> Any:
+    """A dense array of the rows with these numbers, of which there are some."""
+    rows = row_numbers(numbers, x.shape[0], mode)
+    return rows_of(x, rows.ravel()).reshape((*numbers.shape, *x.shape[1:]))
+
+
+def row_numbers(numbers: Any, count: int, mode: str = "clip") -> Indices:
+    """Numbers as those of rows below `count`: outside ones clipped or wrapped."""
+    rows: Indices = convert(numbers.asnumpy(), np.dtype(np.int64))
+    return rows % count if mode == "wrap" else rows.clip(0, count - 1)
 
 
 def picked(data: Any, which: Indices) -> Any:
