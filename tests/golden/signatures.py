@@ -1,4 +1,4 @@
-"""Names and parameters of Gluon, the older layers and helpers, read off the real library or gnomon alike.
+"""Names and parameters of Gluon, older layers and helpers, read off MXNet or gnomon alike.
 
 `described(mx)` gives three tables. `names`: module -> the public names in it. `parameters`: module
 -> function, or class and method -> the parameters that may be given by position, each `[name]` or
