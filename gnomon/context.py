@@ -140,6 +140,7 @@ def current_context() -> Context:
 
 
 _gpus: Any = Later("gnomon.runtime.devices.cuda.gpu")
+_pools: Any = Later("gnomon.runtime.devices.pool")
 
 
 def num_gpus() -> int:
@@ -149,10 +150,10 @@ def num_gpus() -> int:
 
 
 def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
-    """Free and total memory of a GPU, in bytes.
+    """Free and total memory of a GPU, in bytes; no more than the setting `memory_limit` says.
 
     Raises:
         DeviceError: there is no such GPU.
     """
-    free, total = _gpus.get(device_id).memory()
+    free, total = _pools.memory(gpu(device_id))
     return free, total

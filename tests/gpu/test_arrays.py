@@ -29,6 +29,10 @@ def test_made_and_printed():
     assert mx.context.num_gpus() == 2
     free, total = mx.context.gpu_memory_info(1)
     assert 0 < free <= total
+    held = nd.zeros((1 << 18,), ctx=H)
+    held.wait_to_read()
+    with config.using(memory_limit=4 << 20):
+        assert mx.context.gpu_memory_info(1) == (3 << 20, 4 << 20)
     x = on()
     assert (x.context, x.shape, x.dtype, x.stype) == (G, (3, 4), np.float32, "default")
     assert isinstance(x, nd.NDArray) and repr(x).endswith("<NDArray 3x4 @gpu(0)>")

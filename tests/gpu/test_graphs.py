@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -236,6 +237,27 @@ def test_what_dies_amidst_calls_for_another_gpu_leaves_them_to_it():
     second.synchronise()
     with pytest.raises(DeviceError, match="CUDA_ERROR_INVALID_HANDLE"):
         second.driver.destroy_graph(graphs[0])
+
+
+def test_a_finaliser_waits_for_no_other_thread():
+    """Of two threads that each have a GPU, either may release a block of the other one."""
+    gpus, has_one = [gpu.get(0), gpu.get(1)], threading.Barrier(2)
+    blocks = [found.allocate(16) for found in gpus]
+
+    def collected(mine: int) -> None:
+        with gpus[mine].lock:
+            has_one.wait()
+            gpus[1 - mine].release(blocks[1 - mine], 16)
+
+    threads = [threading.Thread(target=collected, args=(k,), daemon=True) for k in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+        assert not thread.is_alive()
+    for found in gpus:
+        found.synchronise()
+        assert len(set(found.memory())) == 1  # all is free
 
 
 def test_products_are_captured(simulated, stream):

@@ -300,12 +300,14 @@ class Pool:
             self.lock.release()
 
     def release_all(self) -> int:
-        """Gives all idle blocks back to the device; the number of bytes that were."""
+        """Gives all idle blocks back to the device now; the number of bytes that were."""
         self._enter()
         try:
-            return self._release_idle()
+            nbytes = self._release_idle()
         finally:
             self.lock.release()
+        self.device.synchronise()  # which a GPU gives memory back with
+        return nbytes
 
     def _new(self, size: int) -> int:
         """A new block of the device's; the caller holds the lock."""
@@ -448,6 +450,19 @@ def stats(device: str | Context = "cpu") -> Stats:
 def release_all(device: str | Context = "cpu") -> int:
     """Gives the idle blocks of a device back to the system; the number of bytes they had."""
     return pool_of(device).release_all()
+
+
+def memory(device: str | Context) -> tuple[int, int]:
+    """Bytes that are free on a GPU, and all there are, within `memory_limit`.
+
+    Blocks that lie idle are not free, as for the driver.
+    """
+    pool = pool_of(device)
+    gpu: Any = pool.device
+    free, total = gpu.memory()
+    limit = config.get("memory_limit") or total
+    held = pool.large_bytes + pool.small_bytes
+    return max(0, min(free, limit - held)), min(total, limit)
 
 
 context.release = release_all

@@ -121,29 +121,28 @@ class Gpu:
         self.queues: weakref.WeakSet[Queue] = weakref.WeakSet()
         self._ledger = Ledger()
         self._context = driver.context(ordinal)
-        self._dropped: deque[tuple[Callable[[int], None], int]] = deque()
+        self._dropped: deque[tuple[Callable[..., object], tuple[int, ...]]] = deque()
         self.default = Queue(self)
 
     def enter(self) -> Driver:
         """The driver, whose calls are meant for this GPU until the caller gives `lock` back."""
         self.driver.enter(self._context)
-        _current.entered = self
         return self.driver
 
-    def drop(self, release: Callable[[int], None], handle: int) -> None:
-        """Have a handle released when the GPU is given work next.
+    def drop(self, release: Callable[..., object], *what: int) -> None:
+        """Have `release(*what)` called when the GPU is given work, or asked for memory, next.
 
         So finalizers do, which come amidst anything, on any thread: it takes no lock, and makes no
         other GPU the one that calls are meant for.
         """
-        self._dropped.append((release, handle))
+        self._dropped.append((release, what))
 
     def _release_dropped(self) -> None:
         """Release what was dropped; after an error there may be none of it any more."""
         while self._dropped:
-            release, handle = self._dropped.popleft()
+            release, what = self._dropped.popleft()
             with suppress(DeviceError):
-                release(handle)
+                release(*what)
 
     def give(
         self, queue: Queue, reads: Ranges, writes: Ranges, work: Callable[[Driver], object]
@@ -152,16 +151,27 @@ class Gpu:
         with self.lock:
             driver = self.enter()
             self._release_dropped()
-            several = len(self.queues) > 1
-            if several:
-                if len(self._ledger.uses) > MANY:
-                    self.synchronise()
-                for other in self._ledger.before(queue, reads, writes):
-                    queue.after(other)
-            work(driver)
-            queue.given += 1
-            if several:
-                self._ledger.note(queue, reads, writes)
+            if len(self._ledger.uses) > MANY:
+                self.synchronise()
+            self._in_order(driver, queue, reads, writes, work)
+
+    def _in_order(
+        self,
+        driver: Driver,
+        queue: Queue,
+        reads: Ranges,
+        writes: Ranges,
+        work: Callable[[Driver], object],
+    ) -> None:
+        """`give` for who has the lock."""
+        several = len(self.queues) > 1
+        if several:
+            for other in self._ledger.before(queue, reads, writes):
+                queue.after(other)
+        work(driver)
+        queue.given += 1
+        if several:
+            self._ledger.note(queue, reads, writes)
 
     @resting()  # what the collector would free is no part of a capture, and would end it
     def captured(self, queue: Queue, work: Callable[[Driver], object]) -> int:
@@ -203,17 +213,21 @@ class Gpu:
         """A new block; MemoryError."""
         with self.lock:
             driver = self.enter()
+            self._release_dropped()
             address = driver.allocate(max(nbytes, 1), self.default.handle)
         self._write(address, nbytes, lambda driver, stream: None)
         return address
 
     def release(self, address: int, nbytes: int) -> None:
-        """Gives a block back when all work on it is done; a finalizer may, amidst other calls."""
-        outer = getattr(_current, "entered", self)
-        try:
-            self._write(address, nbytes, lambda driver, stream: driver.free(address, stream))
-        finally:
-            outer.enter()
+        """Gives a block back with the next work, when all work on it is done; finalizers may."""
+        self.drop(self._free, address, nbytes)
+
+    def _free(self, address: int, nbytes: int) -> None:
+        """Have the default queue free a block, after all work on it."""
+        queue, span = self.default, (address, address + nbytes)
+        self._in_order(
+            self.driver, queue, (), [span], lambda driver: driver.free(address, queue.handle)
+        )
 
     def clear(self, address: int, nbytes: int, is_new: bool) -> None:
         """Makes bytes zero."""
@@ -249,11 +263,12 @@ class Gpu:
         """Bytes that are free, and all there are."""
         with self.lock:
             driver = self.enter()
+            self._release_dropped()
             return driver.memory()
 
 
 _gpus: dict[tuple[int, int], Gpu] = {}
-_current = threading.local()  # of a thread: the GPU `entered` last, and the `ordinal` it chose
+_current = threading.local()  # of a thread: the `ordinal` of the GPU it chose
 
 
 _forked: list[int] = []  # the parent, in a child of a process that used GPUs
