@@ -149,6 +149,16 @@ def num_gpus() -> int:
     return count
 
 
+def present(ctx: Context) -> Context:
+    """A context, or `cpu(0)` where it is a GPU that is not there.
+
+    >>> present(cpu(1)), present(gpu(1 << 20))
+    (cpu(1), cpu(0))
+    """
+    missing = ctx.device_type == "gpu" and ctx.device_id >= num_gpus()
+    return _DEFAULT if missing else ctx
+
+
 def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
     """Free and total memory of a GPU, in bytes; no more than the setting `memory_limit` says.
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from gnomon import engine
 from gnomon.base import complaint
-from gnomon.context import cpu
+from gnomon.context import cpu, gpu, present
 from gnomon.ndarray.api import serialize
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.elsewhere import waits
@@ -32,11 +32,13 @@ def save(fname: Any, data: Any) -> None:
             got = f"{x!r:.60} at {number}"
             raise TypeError(complaint("save", "data", "NDArrays, in a list or a dict", got))
     names = [str(name) for name, _ in named] if named else []
-    serialize.write(fname, [record_of(x) for x in arrays], names)
+    serialize.write(fname, [record_of(x) for x in arrays], names, [device_of(x) for x in arrays])
 
 
 def load(fname: Any) -> Any:
     """The arrays of a file: a dict where they have names, else a list.
+
+    Those that were saved on a GPU are on it again, if there is such a GPU; all others on `cpu(0)`.
 
     Raises:
         FormatError: the file is not such a file; nothing larger than it is allocated.
@@ -46,7 +48,7 @@ def load(fname: Any) -> Any:
 
 
 def load_frombuffer(buf: bytes) -> Any:
-    """The arrays of a file's bytes: a dict where they have names, else a list.
+    """The arrays of a file's bytes, as `load` gives those of a file.
 
     Raises:
         FormatError: the bytes are not such a file.
@@ -54,9 +56,9 @@ def load_frombuffer(buf: bytes) -> Any:
     return _arrays(*serialize.read(bytes(buf)))
 
 
-def _arrays(records: Any, names: Any) -> Any:
-    """What a file holds, as arrays on the processor."""
-    arrays = [array_of(found) for found in records]
+def _arrays(records: Any, names: Any, devices: Any) -> Any:
+    """What a file holds, as arrays."""
+    arrays = list(map(array_of, records, devices))
     return dict(zip(names, arrays, strict=True)) if names else arrays
 
 
@@ -65,13 +67,20 @@ def record_of(x: Any) -> Any:
     return record(x) if x.stype != "default" else x.asnumpy()
 
 
-def array_of(found: Any) -> Any:
-    """One record as an array, in its storage."""
+def device_of(x: Any) -> serialize.Device:
+    """The device of an array as a file names it."""
+    return x.context.device_typeid, x.context.device_id
+
+
+def array_of(found: Any, device: serialize.Device) -> Any:
+    """One record as an array, in its storage, on its GPU or `cpu(0)`."""
+    kind, number = device
+    ctx = present(gpu(number)) if kind == gpu().device_typeid else cpu()
     if found is None:
-        return Array._around(np.empty((0,), np.float32), cpu(0))
+        return Array._around(np.empty((0,), np.float32), ctx)
     if isinstance(found, serialize.Sparse):
-        return from_record(found, cpu(0))
-    return Array._around(np.require(found, requirements=["C", "W", "O"]), cpu(0))
+        return from_record(found, ctx)
+    return Array._around(np.require(found, requirements=["C", "W", "O"]), ctx)
 
 
 def waitall() -> None:

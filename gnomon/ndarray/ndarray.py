@@ -13,6 +13,7 @@ import numpy as np
 
 from gnomon import engine
 from gnomon.base import ParamError, complaint
+from gnomon.context import present
 from gnomon.ndarray.api import dlpack, functions, serialize
 from gnomon.ndarray.api.arithmetic import Arithmetic, combine, is_number
 from gnomon.ndarray.api.indexing import Indexing
@@ -182,8 +183,10 @@ def mark(array: Any, grad: Any, req: str) -> None:
 
 def restore(data: bytes, context: str) -> Any:
     """The array of a pickle; on the processor where its device is missing."""
-    values = serialize.read_array(data)
-    return copied(Array._around(np.array(values, order="C"), functions.context_of(context)))
+    values, _ = serialize.read_array(data)
+    ctx = functions.context_of(context)
+    assert ctx is not None
+    return copied(Array._around(np.array(values, order="C"), present(ctx)))
 
 
 _UFUNCS = {

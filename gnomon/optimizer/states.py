@@ -21,7 +21,7 @@ from gnomon.files import kind_of
 from gnomon.lr_scheduler import LRScheduler
 from gnomon.ndarray.api import serialize
 from gnomon.ndarray.core.array import Array
-from gnomon.ndarray.files import array_of, record_of
+from gnomon.ndarray.files import array_of, device_of, record_of
 from gnomon.optimizer.base import Optimizer
 
 PLAIN = (bool, int, float, str, type(None))
@@ -106,7 +106,8 @@ class _Described:
         if type(x) in PLAIN:
             return x
         if isinstance(x, Array):
-            data = _Made(_Name("builtins", "bytearray"), (serialize.dumps_array(record_of(x)),))
+            raw = serialize.dumps_array(record_of(x), device_of(x))
+            data = _Made(_Name("builtins", "bytearray"), (raw,))
             name = _Name(*_CLASS_OF_STORAGE[x.stype].rsplit(".", 1))
             return _Made(name, (None,), {"handle": data})
         if isinstance(x, np.ndarray) and x.dtype.kind in "fiub":
@@ -254,7 +255,7 @@ class _Meant:
 
 def _array(name: _Name, handle: None, state: dict[str, Any]) -> Any:
     """An NDArray of any storage: its state has the bytes."""
-    return array_of(serialize.read_array(state["handle"]))
+    return array_of(*serialize.read_array(state["handle"]))
 
 
 def _bytes(name: _Name, data: Any, *_: Any) -> bytes:

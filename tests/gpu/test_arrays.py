@@ -156,13 +156,42 @@ def test_shared_with_other_libraries():
 
 def test_kept_in_files_and_pickles(tmp_path):
     x = on()
-    nd.save(str(tmp_path / "x"), {"x": x})
-    loaded = nd.load(str(tmp_path / "x"))["x"]
-    assert loaded.context == CPU
-    same(loaded, X)
-    made = pickle.loads(pickle.dumps(x))
-    assert made.context == G
-    same(made, X)
+    path = str(tmp_path / "x")
+    nd.save(path, {"x": x, "y": on(ctx=H), "z": nd.array(X, ctx=mx.cpu(1))})
+    pickled = pickle.dumps(x)
+    for gpu, places in (("simulated", [G, H, CPU]), ("off", [CPU] * 3)):
+        with config.using(gpu=gpu):  # what was on a GPU that is not there is on the processor
+            loaded = nd.load(path)
+            assert [loaded[name].context for name in "xyz"] == places
+            made = pickle.loads(pickled)
+            assert made.context == places[0]
+            for array in (*loaded.values(), made):
+                same(array, X)
+
+
+def test_parameters_and_states_from_files(tmp_path):
+    """They go to where they are wanted, wherever they were saved."""
+    path = str(tmp_path / "w")
+    net = mx.gluon.nn.Dense(2, in_units=3)
+    net.initialize(ctx=G)
+    trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"momentum": 0.9})
+    with autograd.record():
+        loss = net(nd.ones((1, 3), ctx=G)).sum()
+    loss.backward(retain_graph=True)
+    trainer.step(1)
+    trainer.save_states(path)
+    trainer.load_states(path)
+    states = trainer._updaters[0].states
+    assert [states[k].context for k in sorted(states)] == [G, G]
+    loss.backward()
+    trainer.step(1)
+    weight = net.weight.data().asnumpy()
+    nd.save(path, {"weight": net.weight.data(), "bias": net.bias.data()})
+    for ctx in (H, CPU):
+        other = mx.gluon.nn.Dense(2, in_units=3)
+        other.load_parameters(path, ctx=ctx)
+        assert other.weight.data().context == ctx
+        same(other.weight.data(), weight)
 
 
 def test_random_numbers_are_those_of_the_processor():

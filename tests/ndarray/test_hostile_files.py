@@ -51,7 +51,7 @@ def check(raw: bytes) -> bool:
     before = tracemalloc.get_traced_memory()[0]
     complaint = None
     try:
-        arrays, names = serialize.read(raw)
+        arrays, names, _ = serialize.read(raw)
     except GnomonError as error:
         complaint, arrays, names = str(error), [], []
     peak = tracemalloc.get_traced_memory()[1] - before

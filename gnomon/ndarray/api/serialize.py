@@ -37,7 +37,7 @@ LIST_MAGIC: Final = 0x112
 V1, V2, V3 = 0xF993FAC8, 0xF993FAC9, 0xF993FACA
 MAX_RANK: Final = 32  # NumPy's own limit was 32 up to 1.26
 DEVICES: Final = {1: "cpu", 2: "gpu", 3: "cpu_pinned", 5: "cpu_shared"}
-CPU: Final = (1, 0)
+CPU: Final = (1, 0)  # also of what has no shape, which says no device
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
@@ -59,19 +59,20 @@ class Sparse:
 
 
 Record = Array | Sparse | None  # None: an array that has no shape yet
+Device = tuple[int, int]  # type and id of what an array was saved from
 
 
 # --- reading -----------------------------------------------------------------------------------
 
 
-def read(source: Source) -> tuple[list[Record], list[str]]:
-    """The arrays and names of an MXNet array file: a path, its bytes or an open binary file.
+def read(source: Source) -> tuple[list[Record], list[str], list[Device]]:
+    """The arrays, names and devices of an MXNet array file: a path, its bytes or an open file.
 
     The names are empty where the file has none; otherwise there is one for each array.
 
-    >>> arrays, names = read(dumps([np.arange(3.0)], ["arg:w"]))
-    >>> arrays[0], names
-    (array([0., 1., 2.]), ['arg:w'])
+    >>> arrays, names, devices = read(dumps([np.arange(3.0)], ["arg:w"]))
+    >>> arrays[0], names, devices
+    (array([0., 1., 2.]), ['arg:w'], [(1, 0)])
 
     Raises:
         FormatError: the bytes are not such a file; says the file, offset, what was expected and
@@ -86,29 +87,29 @@ def read(source: Source) -> tuple[list[Record], list[str]]:
             raise r.fail("file header", expected, f"{head[:8]!r}{kind_of(head)}", at=0)
         if reserved != 0:
             raise r.fail("reserved word of the file header", 0, reserved, at=8)
-        arrays = [_array(r, f"array {i}") for i in range(_count(r, "number of arrays", 4))]
+        placed = [_array(r, f"array {i}") for i in range(_count(r, "number of arrays", 4))]
         names = [_name(r, f"name {i}") for i in range(_count(r, "number of names", 8))]
-        if names and len(names) != len(arrays):
-            raise r.fail("number of names", f"0 or {len(arrays)}", len(names))
+        if names and len(names) != len(placed):
+            raise r.fail("number of names", f"0 or {len(placed)}", len(names))
         if r.left:
             raise r.fail("end of file", "nothing more", f"{r.left} more bytes")
-    return arrays, names
+    return [array for array, _ in placed], names, [device for _, device in placed]
 
 
-def read_array(source: Source) -> Record:
-    """The one array of a raw stream, such as MXNet's pickles of an NDArray carry.
+def read_array(source: Source) -> tuple[Record, Device]:
+    """The one array of a raw stream, such as MXNet's pickles of an NDArray carry, and its device.
 
     >>> read_array(dumps_array(np.float32([[1, 2]])))
-    array([[1., 2.]], dtype=float32)
+    (array([[1., 2.]], dtype=float32), (1, 0))
 
     Raises:
         FormatError: as `read`.
     """
     with reading("read_array", source) as r:
-        array = _array(r, "array")
+        found = _array(r, "array")
         if r.left:
             raise r.fail("end of array", "nothing more", f"{r.left} more bytes")
-    return array
+    return found
 
 
 def _count(r: Reader, what: str, least: int) -> int:
@@ -130,8 +131,8 @@ def _name(r: Reader, what: str) -> str:
         raise r.fail(what, "UTF-8", f"{raw[:40]!r}", at + e.start) from None
 
 
-def _array(r: Reader, what: str) -> Record:
-    """An array of any version."""
+def _array(r: Reader, what: str) -> tuple[Record, Device]:
+    """An array of any version, and its device."""
     at = r.offset
     (magic,) = r.unpack("<I", f"magic number of {what}")
     if magic in (V2, V3):
@@ -143,10 +144,10 @@ def _array(r: Reader, what: str) -> Record:
     else:
         expected = f"{V1:#x}, {V2:#x}, {V3:#x} or a rank up to {MAX_RANK}"
         raise r.fail(f"magic number of {what}", expected, f"{magic:#x}", at)
-    return _dense(r, what, shape) if shape else None
+    return _dense(r, what, shape) if shape else (None, CPU)
 
 
-def _modern(r: Reader, what: str, *, np_shape: bool) -> Record:
+def _modern(r: Reader, what: str, *, np_shape: bool) -> tuple[Record, Device]:
     """An array of V2 or V3, after its magic number."""
     at = r.offset
     (storage,) = r.unpack("<i", f"storage type of {what}")
@@ -157,7 +158,7 @@ def _modern(r: Reader, what: str, *, np_shape: bool) -> Record:
         return _sparse(r, what, storage)
     shape = _shape(r, what, unknown=np_shape)
     if shape is None or -1 in shape or (shape == () and not np_shape):
-        return None
+        return None, CPU
     return _dense(r, what, shape)
 
 
@@ -189,18 +190,19 @@ def _flag(r: Reader, what: str) -> DType:
         raise r.fail(f"dtype of {what}", "a known dtype's number (0 to 12)", flag, at) from None
 
 
-def _device(r: Reader, what: str) -> None:
-    """The device an array was saved from, which says nothing about where it is wanted now."""
+def _device(r: Reader, what: str) -> Device:
+    """The device that an array was saved from."""
     at = r.offset
-    kind, _ = r.unpack("<ii", f"device of {what}")
+    kind, number = r.unpack("<ii", f"device of {what}")
     if kind not in DEVICES:
         known = ", ".join(f"{k} ({name})" for k, name in DEVICES.items())
         raise r.fail(f"device of {what}", f"one of {known}", kind, at)
+    return kind, number
 
 
-def _dense(r: Reader, what: str, shape: Shape) -> Array:
-    _device(r, what)
-    return _data(r, what, shape, _flag(r, what))
+def _dense(r: Reader, what: str, shape: Shape) -> tuple[Array, Device]:
+    device = _device(r, what)
+    return _data(r, what, shape, _flag(r, what)), device
 
 
 def _data(r: Reader, what: str, shape: Shape, dtype: DType) -> Array:
@@ -214,11 +216,11 @@ def _data(r: Reader, what: str, shape: Shape, dtype: DType) -> Array:
     return raw != 0 if dtype.kind == "b" else raw  # a bool that is neither 0 nor 1 breaks NumPy
 
 
-def _sparse(r: Reader, what: str, storage: int) -> Sparse:
+def _sparse(r: Reader, what: str, storage: int) -> tuple[Sparse, Device]:
     at = r.offset
     stored = _shape(r, f"{what}'s stored rows") or ()
     shape = _shape(r, what) or ()
-    _device(r, what)
+    device = _device(r, what)
     dtype = _flag(r, what)
     aux_types = [_index_type(r, f"index {i} of {what}") for i in range(storage)]
     data = _data(r, what, stored, dtype)
@@ -226,7 +228,7 @@ def _sparse(r: Reader, what: str, storage: int) -> Sparse:
     sparse = Sparse("row_sparse" if storage == 1 else "csr", shape, data, aux)
     if wrong := fault(sparse):
         raise r.fail(f"{what}, {sparse.storage} of shape {shape}", *wrong, at)
-    return sparse
+    return sparse, device
 
 
 def _index_type(r: Reader, what: str) -> tuple[DType, Shape]:
@@ -297,14 +299,13 @@ def write(
     target: Any,
     arrays: Sequence[Any],
     names: Sequence[str] = (),
-    *,
-    device: tuple[int, int] = CPU,
+    devices: Sequence[Device] = (),
 ) -> None:
     """Write arrays (and names, none or one each) as MXNet 1.9.1 does, byte for byte.
 
     `target` is a path, replaced only when everything is written, or an open binary file. Dense
     arrays are V2; a 0-d array or one with no elements, which V2 cannot say, is V3, as MXNet does
-    under its NumPy shapes. `device` is the type and id put down for every array.
+    under its NumPy shapes. `devices` are put down, one for each array; without them the processor.
 
     Raises:
         ParamError: the names do not go with the arrays, or a sparse record is inconsistent.
@@ -314,12 +315,13 @@ def write(
     if names and len(names) != len(arrays):
         raise ParamError(complaint("save", "names", f"none or {len(arrays)}", len(names)))
     prepared = [_prepare(x, i) for i, x in enumerate(arrays)]
+    placed = list(zip(prepared, devices or [CPU] * len(prepared), strict=True))
     encoded = [name.encode() for name in names]
     if hasattr(target, "write"):
-        _write(target, prepared, encoded, device)
+        _write(target, placed, encoded)
         return
     with replacing("nd.save", target) as stream:
-        _write(stream, prepared, encoded, device)
+        _write(stream, placed, encoded)
 
 
 def dumps(arrays: Sequence[Any], names: Sequence[str] = ()) -> bytes:
@@ -336,7 +338,7 @@ def dumps(arrays: Sequence[Any], names: Sequence[str] = ()) -> bytes:
     return stream.getvalue()
 
 
-def dumps_array(array: Any, *, device: tuple[int, int] = CPU) -> bytes:
+def dumps_array(array: Any, device: Device = CPU) -> bytes:
     """One array without the list around it, as MXNet pickles an NDArray.
 
     Raises:
@@ -370,17 +372,17 @@ def _flat(array: Array) -> Array:
 
 
 def _write(
-    stream: IO[bytes], arrays: Sequence[Record], names: Sequence[bytes], device: tuple[int, int]
+    stream: IO[bytes], placed: Sequence[tuple[Record, Device]], names: Sequence[bytes]
 ) -> None:
-    stream.write(struct.pack("<QQQ", LIST_MAGIC, 0, len(arrays)))
-    for array in arrays:
+    stream.write(struct.pack("<QQQ", LIST_MAGIC, 0, len(placed)))
+    for array, device in placed:
         _write_array(stream, array, device)
     stream.write(struct.pack("<Q", len(names)))
     for name in names:
         stream.write(struct.pack("<Q", len(name)) + name)
 
 
-def _write_array(stream: IO[bytes], x: Record, device: tuple[int, int]) -> None:
+def _write_array(stream: IO[bytes], x: Record, device: Device) -> None:
     if x is None:
         stream.write(struct.pack("<Iii", V2, 0, 0))
     elif isinstance(x, Sparse):

@@ -19,7 +19,7 @@ import numpy as np
 
 from gnomon import dtype as dtypes
 from gnomon.base import GnomonError, NotSupportedForSparseNDArray, ParamError, ShapeError, complaint
-from gnomon.context import Context
+from gnomon.context import Context, present
 from gnomon.dtype import DType
 from gnomon.lock import load_module
 from gnomon.ndarray.api import functions, serialize
@@ -490,6 +490,6 @@ def restored(data: bytes, context: str) -> Any:
     """The array of a pickle."""
     ctx = functions.context_of(context)
     assert ctx is not None
-    found = serialize.read_array(data)
+    found, _ = serialize.read_array(data)
     assert isinstance(found, serialize.Sparse)
-    return from_record(found, ctx)
+    return from_record(found, present(ctx))
