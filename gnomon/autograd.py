@@ -16,9 +16,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from gnomon.base import GnomonError, ParamError, complaint
+from gnomon.context import Context
 from gnomon.lock import load_module
 from gnomon.ndarray import backward as _backward
 from gnomon.ndarray.core.array import Array
+from gnomon.ndarray.core.elsewhere import together
 from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.core.tape import Call, Node, Output, placed, source
 from gnomon.ndarray.lazy import notes
@@ -194,6 +196,13 @@ def get_symbol(x: Any) -> Any:
     return load_module("gnomon.symbol.recorded").recorded(place)
 
 
+def _brought(grad: Any, home: Context | None) -> Any:
+    """A gradient, copied to the device of its input if its own has another memory."""
+    if home is None or not isinstance(grad, Array) or together(grad.context, home):
+        return grad
+    return grad.as_in_context(home)
+
+
 class Function:
     """A function with a gradient of one's own: subclasses say `forward` and `backward`.
 
@@ -237,20 +246,21 @@ class Function:
             self._used = True
             gives = [place is not None for place in places]
             kinds = [(x._layout, x.context) for x in outputs]
-            call = Call(lambda *grads: self._gradients(len(inputs), grads))
+            homes = [x.context if isinstance(x, Array) else None for x in inputs]
+            call = Call(lambda *grads: self._gradients(homes, grads))
             node = Node(call, places, gives, (), kinds)
             for k, x in enumerate(outputs):
                 put(x, "_tape", Output(node, k))
         return outputs[0] if isinstance(found, Array) else outputs
 
-    def _gradients(self, count: int, grads: Sequence[Any]) -> list[Any]:
-        """What `backward` gives, one gradient an input."""
+    def _gradients(self, homes: Sequence[Context | None], grads: Sequence[Any]) -> list[Any]:
+        """What `backward` gives, one gradient an input, each on the device of that."""
         found = _list("Function.backward", "result", self.backward(*grads))
-        if len(found) != count:
+        if len(found) != len(homes):
             where = f"{type(self).__name__}.backward"
-            expected = f"{count} gradients, one an input"
+            expected = f"{len(homes)} gradients, one an input"
             raise ParamError(complaint(where, "return value", expected, len(found)))
-        return found
+        return [_brought(grad, home) for grad, home in zip(found, homes, strict=True)]
 
     def forward(self, *inputs: Any) -> Any:
         """Hook: the outputs, computed from the inputs."""
