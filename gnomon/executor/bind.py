@@ -14,13 +14,13 @@ from gnomon.dtype import DType
 from gnomon.executor import arrays
 from gnomon.executor.executor import Executor
 from gnomon.executor.inputs import hidden
-from gnomon.executor.network import SAVERS, Bound, Known
+from gnomon.executor.network import SAVERS, Bound, Known, contexts_of
 from gnomon.executor.stepwise import StepwiseExecutor
 from gnomon.graph import infer, verify
 from gnomon.graph.node import Entry, Graph, Node
 from gnomon.graph.place import place
 from gnomon.graph.storage import DENSE, STORAGE, gradients, storage
-from gnomon.ndarray.core.elsewhere import ways
+from gnomon.ndarray.core.elsewhere import together
 from gnomon.shape import prod
 
 Shape = tuple[int, ...]
@@ -114,9 +114,9 @@ def _bound(
     known: Known | None = None,
 ) -> Executor:
     arena = None if shared is None else shared.arena
-    _check_groups(ctx, groups)
     given = (*bound.args, *bound.grads, *bound.aux)
-    stepwise = any(x is not None and not arrays.in_program(x) for x in given)
+    sparse = any(x is not None and not arrays.in_program(x) for x in given)
+    stepwise = sparse or (bool(groups) and _is_apart(symbol._graph, ctx, groups, bound))
     kind = StepwiseExecutor if stepwise else Executor
     return kind(symbol, ctx, bound, dict(groups), arena, known)
 
@@ -128,12 +128,10 @@ def _check_context(where: str, ctx: Any, groups: Groups) -> None:
             raise TypeError(complaint(where, name, "a context such as cpu()", repr(context)))
 
 
-def _check_groups(ctx: Context, groups: Groups) -> None:
-    """Refuse groups where one of the contexts has a memory of its own."""
-    apart = [c for c in (ctx, *groups.values()) if c.device_typeid in ways]
-    if groups and apart:
-        expected = f"none where there is one on {apart[0]}"
-        raise ParamError(complaint("bind", "group2ctx", expected, dict(groups)))
+def _is_apart(graph: Graph, ctx: Context, groups: Groups, bound: Bound) -> bool:
+    """Whether nodes run elsewhere than on `ctx`, where either has a memory of its own."""
+    placed = place(graph, ctx, groups, contexts_of(graph, bound))
+    return not all(together(ctx, other) for other in placed.values())
 
 
 def _check_places(ctx: Context, what: str, names: Sequence[str], given: Sequence[Any]) -> None:

@@ -1,9 +1,11 @@
-"""Executors on sparse arrays: operators one after the other, as NDArray statements.
+"""Executors without a program: operators one after the other, as NDArray statements.
 
-A program works on all elements of arrays, so where one is sparse there is none: the operators of
-the graph are applied to the arrays, which gives each its form for sparse storage where it has one
-(`ndarray/sparse/rules.py`), and `backward` follows the tape. State: `_heads_on_tape` are the
-outputs of the last pass that was recorded; a new pass drops them.
+A program works on all elements of arrays, in one memory. So where an array is sparse, or nodes run
+on several devices of which one has a memory of its own, there is none: the operators of the graph
+are applied to the arrays, which gives each its form for sparse storage where it has one
+(`ndarray/sparse/rules.py`), copies stand in the graph wherever a value is read on another context
+than it is made on (`graph/place.py`), and `backward` follows the tape. State: `_heads_on_tape` are
+the outputs of the last pass that was recorded; a new pass drops them.
 """
 
 from __future__ import annotations
@@ -14,19 +16,20 @@ from typing import Any
 
 from gnomon import autograd
 from gnomon import ndarray as nd
-from gnomon.base import GnomonError, ParamError, complaint
+from gnomon.base import GnomonError
 from gnomon.context import Context
 from gnomon.executor import arrays
 from gnomon.executor.arena import Arena
 from gnomon.executor.executor import Executor, hidden_heads, listed
-from gnomon.executor.network import Bound, Known, inferred
+from gnomon.executor.network import Bound, Known, contexts_of, inferred
 from gnomon.executor.train_step import Feed, Follower, check_feeds
 from gnomon.graph.node import Entry, Node
+from gnomon.graph.place import CrossDeviceCopy, contexts, place, with_copies
 from gnomon.graph.storage import storage
 
 
 class StepwiseExecutor(Executor):
-    """A symbol on arrays of which some are `csr` or `row_sparse`.
+    """A symbol on arrays of which some are `csr` or `row_sparse`, or on several devices.
 
     >>> import gnomon as mx
     >>> x, w = mx.sym.Variable("x", stype="csr"), mx.sym.Variable("w")
@@ -45,29 +48,36 @@ class StepwiseExecutor(Executor):
         known: Known | None = None,
         outputs: Sequence[Any] = (),
     ) -> None:
-        if groups:
-            expected = "none where an array is in sparse storage"
-            raise ParamError(complaint("bind", "group2ctx", expected, dict(groups)))
         self._symbol, self._ctx, self._group2ctx = symbol, ctx, groups
         self.arg_arrays, self.grad_arrays, self.aux_arrays, self._grad_req = bound
         self.arena = arena or Arena(ctx)
         self._monitor, self._monitor_all = None, False
-        self._graph = graph = symbol._graph
-        names = symbol.list_arguments()
+        placed = place(symbol._graph, ctx, groups, contexts_of(symbol._graph, bound))
+        self._graph = graph = with_copies(symbol._graph, placed)
+        self._where = contexts(graph.topo) or placed
         self._wanted = [k for k, request in enumerate(self._grad_req) if request != "null"]
-        for k in self._wanted:
-            arrays.check("bind", f"args_grad[{names[k]}]", self.arg_arrays[k], self.grad_arrays[k])
+        self._check_gradients()
         tables = self._tables(self.arg_arrays)
-        shapes, types = known or inferred(graph, list(tables.items()))
+        if known is None or graph is not symbol._graph:
+            known = inferred(graph, list(tables.items()))
+        shapes, types = known
         kinds = storage(graph, {n: a.stype for n, a in tables.items()})
         given = outputs or [None] * len(graph.outputs)
         self.outputs = [
-            arrays.zeros(shapes[e], ctx, types[e], kinds[e]) if array is None else array
-            for e, array in zip(graph.outputs, given, strict=True)
+            arrays.zeros(shapes[e], self._where[e.node], types[e], kinds[e]) if x is None else x
+            for e, x in zip(graph.outputs, given, strict=True)
         ]
         self._reads_head = [_reads_head(e.node, shapes, types) for e in graph.outputs]
         self._heads_on_tape: list[Any] | None = None
         self._trained = False  # whether the last pass was one of training
+
+    def _check_gradients(self) -> None:
+        """Refuse arrays for gradients of another shape, or on another context, than arguments."""
+        names = self._symbol.list_arguments()
+        for k in self._wanted:
+            name, array, grad = f"args_grad[{names[k]}]", self.arg_arrays[k], self.grad_arrays[k]
+            arrays.check("bind", name, array, grad)
+            arrays.check_context("bind", name, array.context, grad)
 
     @property
     def _differentiates(self) -> bool:
@@ -115,7 +125,7 @@ class StepwiseExecutor(Executor):
                 continue
             given = [values[e] for e in node.inputs]
             self._tell_inputs(node, given)
-            found = _applied(node.op, given, self._ctx)
+            found = _applied(node.op, given, self._where[node])
             values.update(zip(node.visible(), found, strict=True))
             self._tell(node, node.op.outputs(), found)
             for entry in node.inputs:
@@ -186,14 +196,15 @@ class StepwiseExecutor(Executor):
         raise GnomonError(_PLANLESS.format("report"))
 
     def debug_str(self) -> str:
-        told = "Arrays are sparse: the operators are applied one after the other."
+        told = "There is no program: the operators are applied one after the other."
         nodes = (node for node in self._graph.topo if node.op is not None)
         rows = (f"{n.name} = {n.op.name}({', '.join(map(repr, n.inputs))})" for n in nodes)
         return "\n".join([told, *rows])
 
 
 _PLANLESS = (
-    "Executor.{}: arrays are sparse, so operators are applied one after the other: there is no plan"
+    "Executor.{}: arrays are sparse or on several devices, so operators are applied one after the "
+    "other: there is no plan"
 )
 
 
@@ -201,6 +212,8 @@ def _applied(op: Any, given: Sequence[Any], ctx: Context) -> list[Any]:
     """The visible outputs of an operator."""
     if op.name == "cast_storage":
         return [given[0].tostype(op.stype)]
+    if isinstance(op, CrossDeviceCopy):
+        return [given[0].as_in_context(ctx)]
     found = nd.invoke(op, given, None, ctx)
     return list(found) if isinstance(found, (list, tuple)) else [found]
 

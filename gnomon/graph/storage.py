@@ -22,7 +22,7 @@ Rule = Callable[[Any, Kinds], str | Kinds]  # of the first output, or of each
 ZERO_TO_ZERO = """
 abs arcsin arcsinh arctan arctanh cbrt ceil degrees expm1 fix floor log1p negative radians relu
 rint round sign sin sinh sqrt square tan tanh trunc make_loss BlockGrad _copy
-_mul_scalar _div_scalar _scatter_plus_scalar _scatter_minus_scalar
+_mul_scalar _div_scalar _scatter_plus_scalar _scatter_minus_scalar _CrossDeviceCopy
 """.split()
 #: operators on graphs, which are `csr` matrices
 GRAPHS = [
@@ -113,7 +113,9 @@ def _sent_on(op: Any, k: int, ins: Kinds, out: str) -> str:
 
 
 #: operators whose gradient is that of the output, but for a factor
-_PASSED_ON = "elemwise_add elemwise_sub _mul_scalar _div_scalar negative cast_storage _copy".split()
+_PASSED_ON = """
+elemwise_add elemwise_sub _mul_scalar _div_scalar negative cast_storage _copy _CrossDeviceCopy
+""".split()
 
 RULES: dict[str, Rule] = {}
 

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 from gnomon import kvstore as kv
 from gnomon.base import ParamError, complaint
+from gnomon.context import Context
+from gnomon.ndarray.core.elsewhere import together
 
 # Larger parameters are updated where they are, not on the store, which has one device.
 LARGEST_ON_STORE = 1 << 24
@@ -49,7 +51,7 @@ def start_store(
 
 
 class Replica(NamedTuple):
-    """What has gradients on one device: the updater's indices, gradients and parameters."""
+    """What has gradients in one memory: the updater's indices, gradients and parameters."""
 
     indices: tuple[int, ...]
     grads: tuple[Any, ...]
@@ -57,7 +59,7 @@ class Replica(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """What has gradients: names, arrays for each device, and the same device by device.
+    """What has gradients: names, arrays for each device, and the same memory by memory.
 
     Parameter number `i` on device `k` of `n` has the updater's index `i * n + k`.
     """
@@ -85,14 +87,27 @@ def trained(
     found, positions, params, grads = (list(column) for column in zip(*rows, strict=True))
     count = len(params[0])
     replicas = [
-        Replica(
-            tuple(position * count + device for position in positions),
-            tuple(g[device] for g in grads),
-            tuple(p[device] for p in params),
-        )
+        replica
         for device in range(count)
+        for replica in _by_memory(
+            [p * count + device for p in positions],
+            [g[device] for g in grads],
+            [p[device] for p in params],
+        )
     ]
     return Trained(found, params, grads, replicas)
+
+
+def _by_memory(
+    indices: Sequence[int], grads: Sequence[Any], params: Sequence[Any]
+) -> list[Replica]:
+    """A replica for each memory that parameters are in: several where `group2ctxs` says so."""
+    homes: dict[Context, list[tuple[int, Any, Any]]] = {}
+    for row in zip(indices, grads, params, strict=True):
+        ctx = row[2].context
+        home = next((c for c in homes if together(c, ctx)), ctx)
+        homes.setdefault(home, []).append(row)
+    return [Replica(*zip(*rows, strict=True)) for rows in homes.values()]
 
 
 def push_last_first(store: Any, keys: Sequence[Any], grads: Sequence[Any]) -> None:

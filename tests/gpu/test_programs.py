@@ -360,11 +360,6 @@ def test_without_passes_or_programs():
         close(trained(symbol, G, shapes), want)
 
 
-def test_groups_are_refused():
-    with pytest.raises(mx.MXNetError, match=r"group2ctx.*expected none where there is one on gpu"):
-        (var("x") * 2.0).simple_bind(CPU, group2ctx={"a": G}, x=(2,))
-
-
 def test_blocks_that_feed_a_program_twice():
     """A hybridized block called twice before it is differentiated; states and dropout inside."""
     found = []
