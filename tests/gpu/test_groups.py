@@ -23,7 +23,8 @@ def mlp(dropped=0.5):
         x = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=8, name="fc1")
         x = mx.sym.Dropout(mx.sym.Activation(x, act_type="relu"), p=dropped)
     with group("two"):
-        x = mx.sym.BatchNorm(mx.sym.FullyConnected(x, num_hidden=3, no_bias=True, name="fc2"), name="bn")
+        x = mx.sym.FullyConnected(x, num_hidden=3, no_bias=True, name="fc2")
+        x = mx.sym.BatchNorm(x, name="bn")
         return mx.sym.SoftmaxOutput(x, name="softmax")
 
 
@@ -82,7 +83,7 @@ def close(found, want):
 @pytest.mark.parametrize("request_", ["write", "add"])
 def test_a_network_on_several_devices(one, two, rest, request_):
     groups = {"one": one, "two": two}
-    kinds = {n: request_ for n in mlp().list_arguments()}
+    kinds = dict.fromkeys(mlp().list_arguments(), request_)
     bound = mlp().simple_bind(rest, kinds, group2ctx=groups, data=(16, 6))
     assert isinstance(bound, StepwiseExecutor)
     for table in (bound.arg_dict, bound.grad_dict, bound.aux_dict):
