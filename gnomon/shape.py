@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Iterable, Sequence
@@ -25,9 +26,14 @@ def row_major(shape: Sequence[int]) -> tuple[int, ...]:
     >>> row_major((2, 3, 4))
     (12, 4, 1)
     """
+    return _row_major(tuple(shape))
+
+
+@functools.lru_cache(maxsize=4096)
+def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
     strides = [1] * len(shape)
     for axis in range(len(shape) - 2, -1, -1):
-        strides[axis] = strides[axis + 1] * shape[axis + 1]
+        strides[axis] = strides[axis + 1] * int(shape[axis + 1])
     return tuple(strides)
 
 
@@ -37,6 +43,8 @@ def is_row_major(shape: Sequence[int], strides: Sequence[int]) -> bool:
     >>> is_row_major((2, 1, 4), (4, 7, 1)), is_row_major((2, 4), (5, 1))
     (True, False)
     """
+    if len(shape) == len(strides) and tuple(strides) == _row_major(tuple(shape)):
+        return True
     dense = 1
     for n, s in zip(reversed(shape), reversed(strides), strict=True):
         if s != dense and n != 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copyreg
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import (
     Annotated,
@@ -100,8 +100,7 @@ class Composite(Expr):
         first(self, *values, **named)
 
     def __post_init__(self) -> None:
-        roles = self.roles()
-        for name in [n for n, role in roles.items() if role == "many"]:
+        for name in self.roles().many:
             if not isinstance(getattr(self, name), tuple):
                 expected, got = "a tuple of expressions", f"a {type(getattr(self, name)).__name__}"
                 raise TypeError(complaint(type(self).__name__, name, expected, got))
@@ -123,14 +122,12 @@ class Composite(Expr):
             raise TypeError(
                 complaint(f"{type(self).__name__}.infer", "result", expected, f"{found!r:.60}")
             ) from None
-        if min(shape, default=0) < 0 or not prod(shape) < LIMIT:
+        if (shape and min(shape) < 0) or not prod(shape) < LIMIT:
             expected = "sizes of fewer than 2**63 elements, none of them negative"
             raise ShapeError(complaint(type(self).__name__, "shape", expected, shape))
-        object.__setattr__(self, "shape", shape)
-        object.__setattr__(self, "dtype", dtype)
-        self._note_type()
+        typed(self, shape, dtype, self._mask(self.children))
         if not self.stays_inside():
-            object.__setattr__(self, "clips", True)
+            put(self, "clips", True)
 
     def stays_inside(self) -> bool:
         """Whether the rule reads inside its operands as they are now, by itself or clipped."""
@@ -141,18 +138,16 @@ class Composite(Expr):
         """Pickled or copied deeply: made anew of its fields."""
         return type(self), tuple(getattr(self, f.name) for f in fields_of(type(self)))
 
-    def _note_type(self) -> None:
+    def _mask(self, children: Iterable[Expr]) -> int:
+        """The kinds of a node like this over `children`, as `exp_type` has them."""
         mask = self.kind
-        for child in self.children:
+        for child in children:
             mask |= child.exp_type
-        object.__setattr__(self, "exp_type", mask)
-        object.__setattr__(self, "pattern", None)
+        return mask
 
     def outline(self) -> tuple[Any, ...]:
         parts: list[Any] = [type(self), self.shape]
-        for name, role in self.roles().items():
-            if role not in ("one", "many"):
-                parts.append(distinct(getattr(self, name)))
+        parts += [distinct(getattr(self, name)) for name in self.roles().others]
         return tuple(parts)
 
     def infer(self) -> tuple[Sequence[int], DType]:
@@ -171,7 +166,7 @@ class Composite(Expr):
         return ()
 
     @classmethod
-    def roles(cls) -> dict[str, str]:
+    def roles(cls) -> Roles:
         """Field name -> 'one' or 'many' operands, 'size', 'sizes' or 'static'."""
         try:
             return _ROLES[cls]
@@ -182,18 +177,18 @@ class Composite(Expr):
                     complaint(cls.__name__, "class", expected, "one with its own")
                 ) from None
             hints = get_type_hints(cls, include_extras=True)
-            found = _ROLES[cls] = {f.name: _role(hints[f.name]) for f in fields_of(cls)}
+            found = _ROLES[cls] = Roles({f.name: _role(hints[f.name]) for f in fields_of(cls)})
             return found
 
     @cached_property
     def children(self) -> tuple[Expr, ...]:
-        out: list[Expr] = []
-        for name, role in self.roles().items():
-            if role == "one":
-                operand = getattr(self, name)
-                out.extend(() if operand is None else (operand,))
-            elif role == "many":
-                out.extend(getattr(self, name))
+        roles, out = self.roles(), list[Expr]()
+        for name in roles.operands:
+            operand = getattr(self, name)
+            if roles[name] == "many":
+                out.extend(operand)
+            elif operand is not None:
+                out.append(operand)
         return tuple(out)
 
     def rebuild(
@@ -211,17 +206,17 @@ class Composite(Expr):
 
     def over_operands(self, children: Sequence[Expr]) -> Self:
         """A copy with other operands of the same shapes and dtypes; nothing is checked."""
-        new, rest, mask = object.__new__(type(self)), iter(children), self.kind
-        for name, role in self.roles().items():
+        new, rest, roles = object.__new__(type(self)), iter(children), self.roles()
+        for name in roles.others:
+            put(new, name, getattr(self, name))
+        for name in roles.operands:
             value = getattr(self, name)
-            if role == "one" and value is not None:
-                value = next(rest)
-            elif role == "many":
+            if roles[name] == "many":
                 value = tuple([next(rest) for _ in value])
+            elif value is not None:
+                value = next(rest)
             put(new, name, value)
-        for child in children:
-            mask |= child.exp_type
-        typed(new, self.shape, self.dtype, mask)
+        typed(new, self.shape, self.dtype, self._mask(children))
         new.__dict__["children"] = tuple(children)
         if self.clips:
             put(new, "clips", True)
@@ -254,10 +249,23 @@ class Composite(Expr):
 
     def static(self) -> tuple[Any, ...]:
         """The fields that are part of a kernel's structure."""
-        return tuple(getattr(self, n) for n, role in self.roles().items() if role == "static")
+        return tuple([getattr(self, name) for name in self.roles().static])
 
 
-_ROLES: dict[type, dict[str, str]] = {}
+class Roles(dict[str, str]):
+    """What each field of a class of nodes is, and the names of those that are asked for often."""
+
+    __slots__ = ("many", "operands", "others", "static")
+
+    def __init__(self, roles: Mapping[str, str]) -> None:
+        super().__init__(roles)
+        self.many = [name for name, role in roles.items() if role == "many"]
+        self.static = [name for name, role in roles.items() if role == "static"]
+        self.operands = [name for name, role in roles.items() if role in ("one", "many")]
+        self.others = [name for name in roles if name not in self.operands]
+
+
+_ROLES: dict[type, Roles] = {}
 
 
 def _role(hint: Any) -> str:

@@ -16,6 +16,7 @@ from gnomon.expr.composite import Composite
 from gnomon.expr.layout import UNIT
 from gnomon.expr.node import Buffer, Cast, Expr, Map, Scalar
 from gnomon.expr.term import distinct
+from gnomon.expr.walk import postorder
 from gnomon.record import record
 
 Saver: TypeAlias = Literal["saveto", "plusto", "minusto", "multo", "divto"]
@@ -78,13 +79,9 @@ class Structure:
         self._buffers: dict[Hashable, int] = {}
         self._leaves: dict[Hashable, int] = {}
         self._sizes: dict[Hashable, int] = {}
-        tail = []
-        for store in stores:
-            self._walk(store.value)
-            self._walk(store.dest)
-            tail.append(
-                (self._numbers[id(store.dest)], store.saver, self._numbers[id(store.value)])
-            )
+        for node in postorder([e for s in stores for e in (s.value, s.dest)]):
+            self._enter(node)
+        tail = [(self._numbers[id(s.dest)], s.saver, self._numbers[id(s.value)]) for s in stores]
         self._flatten()
         self.key: Hashable = (tuple(self.entries), tuple(tail))
 
@@ -104,27 +101,16 @@ class Structure:
             self.dims.append(n)
         return ("n", found)
 
-    def _walk(self, root: Expr) -> None:
-        numbers = self._numbers
-        stack = [root]
-        while stack:
-            node = stack[-1]
-            if id(node) in numbers:
-                stack.pop()
-                continue
-            children = node.children
-            waiting = [c for c in children if id(c) not in numbers]
-            if waiting:
-                stack.extend(reversed(waiting))
-                continue
-            stack.pop()
-            if isinstance(node, Buffer):  # several handles of the same memory are one leaf
-                numbers[id(node)] = self._leaves.setdefault(identity(node), len(self.entries))
-                if numbers[id(node)] < len(self.entries):
-                    continue
-            entry = self._entry(node, tuple([numbers[id(c)] for c in children]))
-            numbers[id(node)] = len(self.entries)
-            self.entries.append(entry)
+    def _enter(self, node: Expr) -> None:
+        """The number and the entry of a node whose operands have theirs."""
+        numbers, number = self._numbers, len(self.entries)
+        if isinstance(node, Buffer):  # several handles of the same memory are one leaf
+            known = numbers[id(node)] = self._leaves.setdefault(identity(node), number)
+            if known < number:
+                return
+        else:
+            numbers[id(node)] = number
+        self.entries.append(self._entry(node, tuple([numbers[id(c)] for c in node.children])))
 
     def _entry(self, node: Expr, children: tuple[int, ...]) -> Hashable:
         if isinstance(node, Map):
