@@ -12,10 +12,15 @@ from gnomon.expr.walk import fits_any, postorder, shown
 from gnomon.record import put
 
 
-def substitute(roots: Sequence[Expr], replace: Mapping[Expr, Expr]) -> list[Expr]:
-    """`roots` with every node of `replace` exchanged; what does not change stays the same."""
+def substitute(
+    roots: Sequence[Expr], replace: Mapping[Expr, Expr], order: Sequence[Expr] | None = None
+) -> list[Expr]:
+    """`roots` with every node of `replace` exchanged; what does not change stays the same.
+
+    `order` are all nodes below `roots`, operands first, where they are known.
+    """
     new: dict[Expr, Expr] = {}
-    for node in postorder(roots):
+    for node in postorder(roots) if order is None else order:
         found, children = replace.get(node), node.children
         if found is None:
             found = with_children(node, [new[c] for c in children]) if children else node

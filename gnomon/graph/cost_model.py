@@ -31,7 +31,7 @@ class Cost(NamedTuple):
 def cost(form: Form, threads: int) -> Cost | None:
     """The cost of what `form` says; None where it runs in parallel already."""
     moved = sum(prod(e.shape) * e.dtype.size for e in (*form.values, *form.leaves))
-    nodes = postorder(form.values)
+    nodes = form.nodes
     call = next((n for n in nodes if isinstance(n, Call)), None)
     if isinstance(call, Recurrence | RecurrenceGradient):
         return None

@@ -46,15 +46,21 @@ class Seen(NamedTuple):
 class Form:
     """`values` over the buffers `leaves`; whatever else they read is their own for good."""
 
-    def __init__(self, values: Sequence[Expr], leaves: Sequence[Buffer]) -> None:
+    def __init__(
+        self,
+        values: Sequence[Expr],
+        leaves: Sequence[Buffer],
+        nodes: Sequence[Expr] | None = None,
+    ) -> None:
+        """`nodes` are the values and all that is below them, operands first, if that is known."""
         self.values, self.leaves = tuple(values), tuple(leaves)
+        self.nodes = postorder(values) if nodes is None else nodes
 
     @classmethod
     def of(cls, values: Sequence[Expr], known: Iterable[Buffer]) -> Form:
         """The form of `values`; its leaves are those of `known` that they read, in their order."""
-        ids = {id(b) for b in known}
-        every = postorder(values)
-        return cls(values, [n for n in every if isinstance(n, Buffer) and id(n) in ids])
+        ids, nodes = {id(b) for b in known}, postorder(values)
+        return cls(values, [n for n in nodes if isinstance(n, Buffer) and id(n) in ids], nodes)
 
     @classmethod
     def itself(cls, spec: Spec) -> Form:
@@ -64,7 +70,7 @@ class Form:
 
     def over(self, buffers: Sequence[Buffer]) -> list[Expr]:
         """The values with these buffers in place of the stand-ins."""
-        return substitute(self.values, dict(zip(self.leaves, buffers, strict=True)))
+        return substitute(self.values, dict(zip(self.leaves, buffers, strict=True)), self.nodes)
 
     @cached_property
     def has_call(self) -> bool:
@@ -74,7 +80,7 @@ class Form:
     @cached_property
     def elsewhere(self) -> frozenset[int]:
         """The leaves, by number, that a value reads at another index than its own."""
-        found = read_elsewhere(self.values)
+        found = moved_in(self.nodes)
         return frozenset(k for k, leaf in enumerate(self.leaves) if id(leaf) in found)
 
     @cached_property
@@ -90,7 +96,7 @@ class Form:
 
     def _overwritten(self, number: int) -> Iterable[int]:
         value, seen = self.values[number], self.seen[number]
-        nodes = postorder([value])
+        nodes = self.nodes if len(self.values) == 1 else postorder([value])
         if (seen is not None and seen.same_bytes) or any(isinstance(n, Call) for n in nodes):
             return  # a library may write before it has read everything
         others = [v for k, v in enumerate(self.values) if k != number]
@@ -103,17 +109,12 @@ class Form:
                 yield numbers[id(node)]
 
 
-def read_elsewhere(values: Sequence[Expr]) -> set[int]:
-    """Ids of the nodes below `values` that they read at another index than their own.
+def moved_in(nodes: Iterable[Expr]) -> set[int]:
+    """Ids of those that values read at another index than their own; `nodes` are all below these.
 
     What is read at its own index alone can be overwritten by a value, and can be composed into it
     without being computed twice.
     """
-    return moved_in(postorder(values))
-
-
-def moved_in(nodes: Iterable[Expr]) -> set[int]:
-    """As `read_elsewhere`, where `nodes` are all that is below the values."""
     moved = [c for n in nodes if not isinstance(n, (Map, Cast)) for c in n.children]
     return {id(n) for n in postorder(moved)}
 

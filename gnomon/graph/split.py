@@ -49,7 +49,7 @@ def piece(values: Mapping[Ref, Expr], refs: Mapping[int, Ref]) -> Piece:
     """The part that makes `values`; `refs` says what the leaves are, by their ids."""
     every = postorder(list(values.values()))
     leaves = [n for n in every if isinstance(n, Buffer) and id(n) in refs]
-    form = Form(list(values.values()), leaves)
+    form = Form(list(values.values()), leaves, every)
     return Piece(form, tuple(refs[id(leaf)] for leaf in leaves), tuple(values))
 
 

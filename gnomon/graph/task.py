@@ -166,15 +166,15 @@ def alike(
         leaves = [Buffer(*spec) for spec in kind.specs]
         made = values([leaves[k] for k in slots])
         parts = tuple(divide(made, leaves))
-        if closed(made.values(), leaves):
+        if closed(parts, leaves):
             buffers.known[kind] = parts
     return tuple(numbers), parts
 
 
-def closed(values: Iterable[Expr], leaves: Iterable[Buffer]) -> bool:
-    """Whether `values` read no other memory than that of `leaves`."""
+def closed(parts: Iterable[Part], leaves: Iterable[Buffer]) -> bool:
+    """Whether `parts` read no other memory than that of `leaves`."""
     ours = set(map(id, leaves))
-    return all(id(n) in ours for n in postorder(list(values)) if isinstance(n, Buffer))
+    return all(id(n) in ours for p in parts for n in p.form.nodes if isinstance(n, Buffer))
 
 
 def apart(made: Mapping[int, Expr], leaves: Sequence[Buffer]) -> Iterable[Part]:
