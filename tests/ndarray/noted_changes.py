@@ -8,6 +8,7 @@ import threading
 from typing import Any
 
 from ndarray.noted_operators import N, State, normed, small
+from ndarray.noted_others import OTHERS
 
 from gnomon import autograd, cpu, nd, sym
 from gnomon import random as random_numbers
@@ -71,13 +72,13 @@ def view_of_noted(state: State, x: Any) -> None:
 
 def hook(state: State, x: Any) -> None:
     """Results are looked at, or held, as they come."""
-    state.hook = state.held.append if state.loop.once_more else state.see
+    state.hook = state.held.append if state.once_more else state.see
     state.usual(x)
 
 
 def requests(state: State, x: Any) -> None:
     """A variable asks for its gradient in another way."""
-    state.variables[1].attach_grad("add" if state.loop.once_more else "null")
+    state.variables[1].attach_grad("add" if state.once_more else "null")
     state.usual(x)
     state.usual(x)
 
@@ -122,7 +123,7 @@ def sharing(state: State, x: Any) -> None:
         y = state.forward(x)
         loss = y.sum()
     loss.backward()
-    state.shared = y.detach() if state.loop.once_more else y
+    state.shared = y.detach() if state.once_more else y
     state.see(loss)
 
 
@@ -130,8 +131,8 @@ def reading_gradients(state: State, x: Any) -> None:
     """A gradient is an operand."""
     first, second, third = state.variables
     with autograd.record():
-        y = state.forward(x) * first.grad + second.grad * first * second * third
-        loss = (y + third.grad * third * nd.dot(first, second)).sum()
+        y = state.forward(x) * state.grad(0) + state.grad(1) * first * second * third
+        loss = (y + state.grad(2) * third * nd.dot(first, second)).sum()
     loss.backward()
     state.see(loss)
 
@@ -141,7 +142,7 @@ def failing(state: State, x: Any) -> None:
     with autograd.record():
         y = state.forward(x)
         state.held.append(y)
-        if state.loop.once_more:
+        if state.once_more:
             raise Odd
         nd.dot(y, nd.ones((3, 1)))
 
@@ -151,7 +152,7 @@ def heads(state: State, x: Any) -> None:
     with autograd.record():
         y = state.forward(x)
         z = y * 2 + state.variables[1]
-    given = [nd.ones((N, N)) * 2, None] if state.loop.once_more else None
+    given = [nd.ones((N, N)) * 2, None] if state.once_more else None
     autograd.backward([z, y], given)
     state.see(y, z)
 
@@ -161,7 +162,7 @@ def retained(state: State, x: Any) -> None:
     with autograd.record():
         loss = state.forward(x).sum()
     loss.backward(retain_graph=True)
-    state.see(state.variables[0].grad)
+    state.see(state.grad(0))
     loss.backward()
     state.see(loss)
     loss.backward()
@@ -172,7 +173,7 @@ def followed(state: State, x: Any) -> None:
     with autograd.record():
         y = state.forward(x)
         loss, other = y.sum(), (y * 3).sum()
-    if state.loop.once_more:
+    if state.once_more:
         del other
     loss.backward()
     state.see(loss)
@@ -185,7 +186,7 @@ def other_loss(state: State, x: Any) -> None:
         loss = state.forward(x).sum()
         other = (state.variables[1] * x).sum()
     loss.backward()
-    state.see(state.variables[1].grad)
+    state.see(state.grad(1))
     other.backward()
     state.see(loss, other)
 
@@ -202,19 +203,19 @@ def gradients_of_heads(state: State, x: Any) -> None:
     with autograd.record():
         y = small(state.forward(x))
         given = small(y * 2)
-    y.backward(small(state.variables[1].grad) if state.loop.once_more else given)
+    y.backward(small(state.grad(1)) if state.once_more else given)
     state.see(y)
     with autograd.record():
         y = nd.dot(x, state.variables[0])
-    y.backward(state.variables[0].grad)
-    state.variables[0].grad[:] = nd.clip(state.variables[0].grad, -3, 3)
+    y.backward(state.grad(0))
+    state.grad(0)[:] = nd.clip(state.grad(0), -3, 3)
 
 
 def other_variables_inside(state: State, x: Any) -> None:
     """What was noted as an operand becomes a variable, or moves, and is read again."""
     with autograd.record():
         y = state.forward(x)
-        if state.loop.once_more:
+        if state.once_more:
             x.attach_grad()
         else:
             x[:] = 2
@@ -230,7 +231,7 @@ def gone(state: State, x: Any) -> None:
     other.attach_grad()
     with autograd.record():
         loss = (state.forward(x) * other).sum()
-    if state.loop.once_more:
+    if state.once_more:
         del other
     else:
         other.attach_grad("add")
@@ -243,11 +244,11 @@ def elsewhere(state: State, x: Any) -> None:
     with autograd.record():
         y = state.forward(x)
         loss = y.sum()
-    work = loss.backward if state.loop.once_more else lambda: state.see(y, loss)
+    work = loss.backward if state.once_more else lambda: state.see(y, loss)
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    if not state.loop.once_more:
+    if not state.once_more:
         loss.backward()
     state.see(loss)
 
@@ -294,7 +295,7 @@ def followed_twice(state: State, x: Any) -> None:
 def looking_at_averages(state: State, x: Any) -> None:
     """Averages are read, and viewed, between the operator that changes them and backward."""
     mean, variance = state.moving[0]
-    view = mean[1:] if state.loop.once_more else None
+    view = mean[1:] if state.once_more else None
     with autograd.record():
         y = normed(state, x, state.forward(x))
         if view is not None:
@@ -309,7 +310,7 @@ def writing_averages(state: State, x: Any) -> None:
     """Averages are written in the midst, or are other arrays from then on."""
     with autograd.record():
         y = normed(state, x, state.forward(x))
-        if state.loop.once_more:
+        if state.once_more:
             state.moving[0][0][:] = 2
         else:
             state.moving[0] = (state.moving[0][0] * 1, state.moving[0][1].copy())
@@ -380,7 +381,7 @@ def written_outside(state: State, x: Any) -> None:
         second *= -1
         nd.sgd_update(first, second, lr=1, out=first)
         first += second
-    if state.loop.once_more:
+    if state.once_more:
         y -= first
     loss.backward()
     state.see(y, loss, first, second)
@@ -399,6 +400,6 @@ CHANGES = {
         second_order, paused, predicting, sharing, reading_gradients, failing, heads, retained,
         followed, other_loss, dropped, gradients_of_heads, other_variables_inside, gone, elsewhere,
         other_device, pickled, followed_twice, looking_at_averages, writing_averages,
-        averages_in_an_executor, seeded, unfollowed, predicted, written_outside, nothing,
+        averages_in_an_executor, seeded, unfollowed, predicted, written_outside, nothing, *OTHERS,
     )
 }  # fmt: skip

@@ -48,7 +48,7 @@ class Halved(autograd.Function):
         return dy * (a > 0), dy
 
 
-OPERATORS: list[Callable[[State, Any, Any], Any]] = [
+STEADY: list[Callable[[State, Any, Any], Any]] = [
     lambda state, a, b: small(a + b),
     lambda state, a, b: small(a * b),
     lambda state, a, b: nd.relu(a),
@@ -61,8 +61,6 @@ OPERATORS: list[Callable[[State, Any, Any], Any]] = [
     lambda state, a, b: nd.maximum(a, b),
     lambda state, a, b: nd.where(a > 0, a, b),
     lambda state, a, b: small(nd.batch_dot(a.reshape((2, 2, N)), b.reshape((2, N, 2))).sum() + a),
-    lambda state, a, b: small(nd.Dropout(a, p=0.5)),
-    lambda state, a, b: small(nd.Dropout(a + b, p=0.75, axes=(0,))),
     lambda state, a, b: small(nd.FullyConnected(a, b, None, no_bias=True, num_hidden=N)),
     normed,
     normed,
@@ -77,8 +75,14 @@ OPERATORS: list[Callable[[State, Any, Any], Any]] = [
     lambda state, a, b: nd.maximum(small(b + state.number), -1),
     lambda state, a, b: nd.clip(a, -1 - abs(state.number), 2) + 0 * b,
     lambda state, a, b: small(nd.LeakyReLU(a, slope=state.number)),
-    lambda state, a, b: small(nd.Dropout(a + b, p=abs(state.number) % 5 / 4)),
     halves,
     rows,
     picked,
 ]  # fmt: skip
+
+RANDOM: list[Callable[[State, Any, Any], Any]] = [
+    lambda state, a, b: small(nd.Dropout(a, p=0.5)),
+    lambda state, a, b: small(nd.Dropout(a + b, p=0.75, axes=(0,))),
+    lambda state, a, b: small(nd.Dropout(a + b, p=abs(state.number) % 5 / 4)),
+]
+OPERATORS = [*STEADY, *RANDOM]
