@@ -102,6 +102,18 @@ def compiled(state: State, x: Any) -> None:
     state.see(loss, z)
 
 
+def overlapping(state: State, x: Any) -> None:
+    """The same is recorded twice, and read, before gradients of either are asked for."""
+    losses = []
+    for given in (x, x * 2 - 1):
+        with autograd.record():
+            losses.append(state.forward(given).sum())
+        state.see(losses[-1])
+    for loss in losses if state.once_more else losses[::-1]:
+        loss.backward()
+        state.see(*(v.grad for v in state.variables if v.grad is not None))
+
+
 def undone(state: State, x: Any) -> None:
     """What changed for good is as it was at first."""
     state.undo()
@@ -110,5 +122,5 @@ def undone(state: State, x: Any) -> None:
 
 OTHERS = (
     other_shapes, other_dtype, waiting, gradients_asked_for, other_gradients, exchanged,
-    one_variable_less, compiled, undone,
+    one_variable_less, compiled, overlapping, undone,
 )  # fmt: skip
