@@ -219,6 +219,8 @@ long = int
 
 def __getattr__(name: str) -> Any:
     """The names whose values are elsewhere, looked up when first asked for."""
+    if name.startswith("__"):  # every import from here asks for `__path__`
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     made: dict[str, Callable[[], Any]] = {
         "register_error": lambda: Later("gnomon.error").register_error,
         "mx_real_t": lambda: np.float32,

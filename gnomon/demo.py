@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
@@ -28,6 +28,7 @@ from gnomon.io import NDArrayIter
 from gnomon.lr_scheduler import FactorScheduler
 from gnomon.module import Module
 from gnomon.module.checkpoint import BatchEndParam, params_file
+from gnomon.record import record
 
 RECORDS = "digits.rec"
 PIXELS = 8
@@ -97,7 +98,7 @@ def lenet() -> Any:
 # Where the time goes
 
 
-@dataclass
+@record(frozen=False, slots=False)
 class Stopwatch:
     """Seconds by stage; a stage inside another counts for the inner one alone."""
 
@@ -166,7 +167,7 @@ class TimedIter(NDArrayIter):
 # Progress
 
 
-@dataclass
+@record(frozen=False, slots=False)
 class Progress:
     """One line per epoch; on a terminal it grows with the batches."""
 

@@ -8,13 +8,14 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from gnomon import symbol as sym
 from gnomon.base import DTypeError, GnomonError, ParamError, complaint
 from gnomon.files import access, replacing
+from gnomon.record import record
 
 try:
     import graphviz
@@ -24,7 +25,7 @@ except ImportError:
 Shapes = Mapping[str, Sequence[int]]
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Node:
     """A node of a symbol's JSON: its operator (`null` for variables), attributes and inputs."""
 

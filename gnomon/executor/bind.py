@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 from gnomon import dtype as dtypes
@@ -21,6 +21,7 @@ from gnomon.graph.node import Entry, Graph, Node
 from gnomon.graph.place import place
 from gnomon.graph.storage import DENSE, STORAGE, gradients, storage
 from gnomon.ndarray.core.elsewhere import together
+from gnomon.record import record
 from gnomon.shape import prod
 
 Shape = tuple[int, ...]
@@ -45,7 +46,7 @@ class Wanted(NamedTuple):
     shapes: Mapping[str, Any]
 
 
-@dataclass
+@record(frozen=False, slots=False)
 class Shared:
     """Arrays that may be used again: another executor's, and those of a table that grows."""
 

@@ -7,9 +7,10 @@ near what it is the gradient of.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from typing import NamedTuple
+
+from gnomon.record import record
 
 WIDTH, HEIGHT = 150, 34  # of a box
 ACROSS, DOWN = 172, 62  # from a box to the next
@@ -30,7 +31,7 @@ class Box(NamedTuple):
     link: str
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Column:
     """Nodes that are laid out together, operands first; `up` draws the first at the bottom."""
 

@@ -9,13 +9,13 @@ between. The arrays are fixed at binding; what changes is their contents.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gnomon import config
-from gnomon.base import GnomonError, ParamError, ShapeError, complaint, nearest
+from gnomon.base import GnomonError, Later, ParamError, ShapeError, complaint, nearest
 from gnomon.collector import resting
 from gnomon.context import Context
-from gnomon.executor import arrays, html_report, inputs, monitor, profile, report
+from gnomon.executor import arrays, inputs, monitor, profile, report
 from gnomon.executor.arena import Arena
 from gnomon.executor.layout import Mode
 from gnomon.executor.network import Bound, Known, contexts_of, network
@@ -26,6 +26,11 @@ from gnomon.files import replacing
 from gnomon.graph.node import Entry, Graph
 from gnomon.graph.place import place
 from gnomon.shape import prod
+
+if TYPE_CHECKING:
+    from gnomon.executor import html_report
+else:
+    html_report = Later("gnomon.executor.html_report")
 
 
 class Executor:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -47,7 +47,7 @@ from gnomon.graph.task import (
 from gnomon.graph.typed_graph import Kept, Purpose, TypedGraph
 from gnomon.ops.create import full
 from gnomon.plan.cut import reach
-from gnomon.record import cached_property
+from gnomon.record import cached_property, record
 from gnomon.runtime.devices import device as devices
 from gnomon.runtime.execution import threads
 from gnomon.runtime.statements.prepare import backend_of
@@ -64,7 +64,7 @@ class Delivery(NamedTuple):
     saver: str
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Network:
     """A graph with everything known of it, and the caller's arrays as buffers.
 
@@ -90,7 +90,7 @@ class Mode(NamedTuple):
     fuse: bool = True
 
 
-@dataclass
+@record(frozen=False, slots=False)
 class Layout:
     """Tasks and a place for each value.
 

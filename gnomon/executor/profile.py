@@ -9,7 +9,6 @@ import functools
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from gnomon.executor.run import Run
 from gnomon.expr import call
 from gnomon.expr.node import Buffer
 from gnomon.graph.task import Task
+from gnomon.record import record
 from gnomon.runtime.execution.program import Program, Timing
 from gnomon.runtime.kernels.scratch import temporary
 from gnomon.runtime.statements.inspect import explain
@@ -30,7 +30,7 @@ COPIED = 1 << 24  # floats of the copy that tells the bandwidth: more than cache
 PRODUCT = 1024  # rows and columns of the matrix product that tells the rate
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Limits:
     """Bytes a second of a large copy, read and written, and flops a second of a matrix product."""
 
@@ -38,7 +38,7 @@ class Limits:
     flops: float
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class TaskProfile:
     """A task of a program: its steps with their times, and the loops of its kernels."""
 

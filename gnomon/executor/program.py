@@ -10,7 +10,7 @@ steps has all threads already.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -27,6 +27,7 @@ from gnomon.graph.node import Entry
 from gnomon.graph.task import Task
 from gnomon.plan.cut import reach
 from gnomon.plan.statement import Store
+from gnomon.record import record
 from gnomon.runtime.compiler.progress import PROGRESS
 from gnomon.runtime.devices import pool
 from gnomon.runtime.execution.parallel_chains import parallel_chains
@@ -42,7 +43,7 @@ Slot = tuple[Any, int, int]
 _ELSEWHERE = 1 << 40  # further than any memory is from another
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Segment:
     """Work that is done as a whole; `native` runs without the interpreter.
 

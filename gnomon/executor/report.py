@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from gnomon.executor.layout import Layout, size_of
 from gnomon.graph import show
 from gnomon.graph.node import Entry, Graph
+from gnomon.record import record
 
 WIDTH = 60
 
@@ -24,7 +24,7 @@ class Life(NamedTuple):
     dies: int
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class MemoryPlan:
     """The lives of all values of a program; `total` bytes are allocated for those between tasks,
     `kept` for those that stay from run to run."""

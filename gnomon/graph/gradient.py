@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from gnomon.base import DTypeError, ShapeError, complaint
@@ -20,6 +19,7 @@ from gnomon.graph.node import Entry, Graph, Node
 from gnomon.ops import registry
 from gnomon.ops.derive import Needs, check_values, leaves_of
 from gnomon.ops.host import check_differentiable
+from gnomon.record import record
 
 Shape = tuple[int, ...]
 Shapes = tuple[Shape, ...]
@@ -28,7 +28,7 @@ Types = tuple[DType, ...]
 SUM_AT_ONCE = 8  # more gradients than that are added up as they come, to let go of them
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Gradient:
     """The operator whose outputs are the gradients of the arguments of `op`.
 
@@ -112,7 +112,7 @@ def _filled(part: Sequence[Any], shapes: Shapes, types: Types) -> list[Any]:
     return [Buffer(s, t) if x is None else x for x, s, t in zip(part, shapes, types, strict=True)]
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Backward:
     """The gradient's entry of each wanted variable that has one, and the new nodes in order.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from gnomon import dtype as dtypes
@@ -19,13 +18,14 @@ from gnomon.graph.node import Entry, Graph, Node
 from gnomon.ops import derive
 from gnomon.ops.infer import UNKNOWN, from_border, show_shape, zero_is_unknown
 from gnomon.ops.param import Dims, kind_of
+from gnomon.record import record
 
 T = TypeVar("T")
 Shape = tuple[int, ...]
 Known = dict[Entry, T]
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Question(Generic[T]):
     """What differs between asking for shapes and for dtypes."""
 

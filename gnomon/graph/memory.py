@@ -12,10 +12,12 @@ from __future__ import annotations
 import bisect
 import heapq
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from gnomon.record import record
 
 Offsets = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -31,7 +33,7 @@ class Branch(NamedTuple):
     dies: int
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Value:
     """Something to store: `size` bytes, made at step `born`, read last at step `dies`.
 
@@ -47,7 +49,7 @@ class Value:
     branch: Branch | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Sharing:
     """That value `made` may live in the bytes of `source`: as a view of it, or overwriting it."""
 
@@ -63,7 +65,7 @@ class Place(NamedTuple):
     offset: int
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Block:
     """Values that share one place, and the time in which any of them is alive."""
 
@@ -102,7 +104,7 @@ def times(a: Value | Block, b: Value | Block) -> tuple[tuple[int, int], tuple[in
     return (a.born, a.dies), (b.born, b.dies)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Plan:
     """Places of all values, the size of each buffer, and what shares a place with what."""
 

@@ -10,7 +10,7 @@ with whom.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple, TypeVar
 
 from gnomon.dtype import DType
@@ -18,13 +18,14 @@ from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.walk import postorder
 from gnomon.graph.form import Form, Spec, seen_through
 from gnomon.graph.node import Entry, Node
+from gnomon.record import record
 
 T = TypeVar("T")
 Shape = tuple[int, ...]
 Context = Callable[[Node], Mapping[str, Any]]
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False, slots=False)
 class Task:
     """One or several nodes done as a whole; `form` is None where they run on data.
 
@@ -213,7 +214,7 @@ def used_entries(order: Iterable[Node], outputs: Iterable[Entry]) -> set[Entry]:
     return {e for n in order for e in n.inputs} | set(outputs)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Life:
     """When entries are made and read last, in numbers of tasks."""
 

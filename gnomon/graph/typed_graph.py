@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from gnomon.dtype import DType
@@ -16,12 +15,13 @@ from gnomon.expr.node import Buffer, Cast, Map, Scalar
 from gnomon.expr.walk import postorder
 from gnomon.graph.node import Entry, Graph, Node
 from gnomon.ops.op import Op
+from gnomon.record import record
 from gnomon.shape import prod
 
 Shape = tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class TypedGraph:
     """A graph with the shape and dtype of each entry."""
 

@@ -1,11 +1,11 @@
 """Stores of arrays by key that sum what is pushed and hand out what is current."""
 
-from gnomon.absent import finding
-from gnomon.kvstore.asynchronous import AsyncStore
+from typing import Any
+
+from gnomon.absent import elsewhere
 from gnomon.kvstore.base import KVStoreBase, create, joins_processes
+from gnomon.kvstore.joining import FILES, found
 from gnomon.kvstore.local import KVStore
-from gnomon.kvstore.server import KVStoreServer
-from gnomon.kvstore.sync import Horovod, SyncStore
 
 __all__ = [
     "AsyncStore",
@@ -18,4 +18,7 @@ __all__ = [
     "joins_processes",
 ]
 
-__getattr__ = finding(__name__, __all__)
+
+def __getattr__(name: str) -> Any:
+    """A class of a file that is read when it is first asked for."""
+    return found(name) if name in FILES else elsewhere(__name__, name, __all__)

@@ -22,7 +22,6 @@ from gnomon.base import GnomonError, ParamError, complaint
 from gnomon.context import Context, cpu
 from gnomon.files import read_bytes, replacing
 from gnomon.kvstore import server, states
-from gnomon.kvstore.base import STORES
 from gnomon.kvstore.communicator import Subject
 from gnomon.kvstore.local import Key, KVStore, command_bytes, grouped
 from gnomon.kvstore.mail import NOTHING
@@ -337,6 +336,3 @@ def _part(array: Any, piece: Piece) -> bytes:
     """The bytes of a piece."""
     values = np.ascontiguousarray(array.asnumpy()).reshape(-1)
     return bytes(values[piece.start : piece.stop].tobytes())
-
-
-STORES.register("dist_async", AsyncStore)

@@ -26,7 +26,6 @@ from gnomon import ndarray as nd
 from gnomon.base import ParamError, complaint
 from gnomon.files import read_bytes, replacing
 from gnomon.kvstore import server, states
-from gnomon.kvstore.base import STORES
 from gnomon.kvstore.bucket import Bucket, pieces_of, push_collective
 from gnomon.kvstore.communicator import Subject
 from gnomon.kvstore.local import Key, KVStore, command_bytes, grouped
@@ -403,8 +402,3 @@ class Horovod(SyncStore):
         raise ParamError(
             complaint("KVStore.set_optimizer", "kvstore", "one that updates", repr(self.type))
         )
-
-
-for _kind in ("dist_sync", "dist_device_sync", "dist", "dist_sync_device"):
-    STORES.register(_kind, SyncStore)
-STORES.register("horovod", Horovod)

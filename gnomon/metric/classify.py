@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from gnomon.base import ParamError, ShapeError, check_kind, complaint
 from gnomon.metric.base import EvalMetric, check_label_shapes, register
+from gnomon.record import record
 
 
 def _largest(metric: EvalMetric, pred: np.ndarray, axis: int) -> np.ndarray:
@@ -88,7 +88,7 @@ class TopKAccuracy(EvalMetric):
         return int((best == truth[:, None]).sum()), truth.size
 
 
-@dataclass
+@record(frozen=False, slots=False)
 class Counts:
     """Counts of a two-class problem: true and false positives and negatives."""
 

@@ -7,7 +7,6 @@ stretched), `_minus_scalar` (a number on the right) and `_rminus_scalar` (a numb
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from gnomon.dtype import DType, float64, int64
@@ -17,13 +16,14 @@ from gnomon.ops.infer import UNKNOWN, Shape, Shapes, Types
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import count, param
 from gnomon.ops.unary import like
+from gnomon.record import record
 
 Function = Callable[[Any, Any], Expr]
 #: operator -> the names of its forms; what `NDArray` and `Symbol` look Python's operators up in
 FORMS: dict[str, Forms] = {}
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Forms:
     """The names of one function's forms."""
 

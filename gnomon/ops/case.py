@@ -10,15 +10,17 @@ class CumSum(Op):
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
+from gnomon.record import record
+
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@record(eq=False)
 class Case:
     """Parameters, and inputs: arrays, or shapes of numbers drawn from `low` to `high`.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gnomon.base import DTypeError, ShapeError, complaint
@@ -15,6 +14,7 @@ from gnomon.expr.node import Buffer, Cast, Expr, Map, cast
 from gnomon.expr.rewrite import substitute
 from gnomon.expr.walk import fits_any, postorder, shown
 from gnomon.ops.infer import zero_is_unknown
+from gnomon.record import record
 
 if TYPE_CHECKING:
     from gnomon.ops.op import Op
@@ -24,7 +24,7 @@ MaybeShapes = tuple[tuple[int, ...] | None, ...]
 DTypes = tuple[DType, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Needs:
     """What a gradient reads, each by index; what is not named may be freed early."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -13,9 +13,10 @@ from gnomon.ops.case import case
 from gnomon.ops.host import Array, HostOp
 from gnomon.ops.infer import Shapes, Types
 from gnomon.ops.op import op
+from gnomon.record import record
 
 
-@dataclass
+@record(frozen=False, slots=False)
 class Processes:
     """Processes (N, K) as events come: their states, when each mark came last, the time now.
 

@@ -11,13 +11,13 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from gnomon import dtype as dtypes
 from gnomon.base import DTypeError, ParamError, ShapeError, complaint, nearest
+from gnomon.record import record
 
 REQUIRED = inspect.Parameter.empty
 
@@ -57,7 +57,7 @@ OptionalDims = tuple[int | None, ...]
 Floats = tuple[float, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Kind:
     """What values a field takes: its name in messages, and a reader of values and strings."""
 
@@ -173,7 +173,7 @@ def kind_of(annotation: Any) -> Kind:
     return _KINDS[annotation]
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Param:
     """One declared field of an operator: kind, default, limits, choices and a line of text."""
 

@@ -8,7 +8,7 @@ user writes; `property_of` shows any registered operator through the same interf
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from inspect import signature
 from typing import Any, ClassVar, TypeVar
 
@@ -20,13 +20,14 @@ from gnomon.ops.infer import UNKNOWN, Shape, from_border, to_border
 from gnomon.ops.op import Op, describe
 from gnomon.ops.param import Parameter
 from gnomon.ops.requests import check_requests
+from gnomon.record import record
 
 Blobs = Sequence[Any]
 Requests = Sequence[Any]
 P = TypeVar("P", bound="type[OperatorProperty]")
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class OpContext:
     """What an operator is told beside its data.
 

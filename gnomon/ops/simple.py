@@ -19,7 +19,7 @@ import enum
 import inspect
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, Self
 
 from gnomon.base import GnomonError, ParamError, ShapeError, complaint
@@ -31,6 +31,7 @@ from gnomon.ops.infer import Shape, Shapes, Undetermined, known
 from gnomon.ops.op import Op, describe
 from gnomon.ops.param import Param, kind_of
 from gnomon.ops.requests import check_requests
+from gnomon.record import record
 
 Function = Callable[..., Any]
 
@@ -52,7 +53,7 @@ kInplaceLhsOut = SimpleOpInplaceOption.kInplaceLhsOut
 kInplaceOutLhs = SimpleOpInplaceOption.kInplaceOutLhs
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class EnvArguments:
     """What a function is given beside its inputs: a scalar or keyword arguments, and resources."""
 
@@ -61,7 +62,7 @@ class EnvArguments:
     resource: Sequence[Any] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class GradFunctionArgument:
     """What a gradient function is given; `.data` is the expression (or the TBlob) itself."""
 

@@ -8,7 +8,6 @@ the next (rates, decays, the factor on gradients) is read from memory and compil
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from operator import attrgetter, is_
 from struct import Struct
 from typing import Any, NamedTuple
@@ -22,6 +21,7 @@ from gnomon.ndarray.core.elsewhere import check_together
 from gnomon.ndarray.core.layout import dense, strided
 from gnomon.ndarray.lazy.batch import Batch, flat, overlapping
 from gnomon.optimizer.steady import ways
+from gnomon.record import record
 from gnomon.runtime.execution.stream import Pair
 from gnomon.runtime.statements.prepare import Store
 
@@ -31,7 +31,7 @@ _PLACE = attrgetter("_address")
 Formula = Callable[[Expr, Expr, Sequence[Expr], "Rates"], Sequence[Expr]]
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Rates:
     """What an update reads from memory, as expressions of the weight's shape.
 

@@ -7,10 +7,11 @@ thread may do it. Times are those of `time.perf_counter`.
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from gnomon.engine.behind import telling
+from gnomon.record import record
 
 STREAM = 0  # in the place of a thread's number, for the stream's thread
 
@@ -58,7 +59,7 @@ class Mark(NamedTuple):
 Happening = Span | Stretch | Count | Mark
 
 
-@dataclass
+@record(frozen=False, slots=False)
 class Record:
     """Everything of one profile."""
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from gnomon.base import ParamError, complaint
 from gnomon.profiler.record import Count, Happening, Span, Stretch
+from gnomon.record import record
 
 ORDERS = ("total", "avg", "min", "max", "count")
 MEMORY = "Device Storage"  # the category of memory in use
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Row:
     """What all events of one name come to: in milliseconds, or in kB for memory."""
 

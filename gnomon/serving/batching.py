@@ -11,9 +11,10 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from gnomon.record import record
 from gnomon.serving.model import Options, Shapes
 from gnomon.serving.tensors import Values
 
@@ -22,7 +23,7 @@ class FullError(Exception):
     """As many requests wait as may."""
 
 
-@dataclass(eq=False)
+@record(frozen=False, eq=False, slots=False)
 class Job:
     """A request that waits for a worker; `answer` is the future that gets its result."""
 

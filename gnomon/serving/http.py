@@ -11,11 +11,12 @@ import asyncio
 import logging
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any
 from urllib.parse import unquote
 
 from gnomon.base import GnomonError, ParamError, ShapeError, complaint, nearest
+from gnomon.record import record
 from gnomon.serving import protocol
 from gnomon.serving.batching import FullError
 from gnomon.serving.metrics import Metrics
@@ -33,7 +34,7 @@ _JOINED = 1 << 15  # bytes of a reply that is sent in one piece
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Limits:
     """What a server takes on.
 
@@ -60,7 +61,7 @@ class Limits:
                 raise ParamError(complaint("serving", option.name, "a number above 0", repr(value)))
 
 
-@dataclass
+@record(frozen=False, slots=False)
 class Answer:
     """A response: its status, the parts of its body, and headers."""
 

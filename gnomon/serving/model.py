@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,13 @@ from gnomon import symbol as sym
 from gnomon.base import ParamError, ShapeError, complaint
 from gnomon.context import cpu
 from gnomon.module.checkpoint import read_params
+from gnomon.record import record
 from gnomon.serving.tensors import ANY, Shape, Spec, Values, checked_shape
 
 Shapes = tuple[Shape, ...]  # of the inputs of one item, in their order
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Options:
     """How a model is served.
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from gnomon import __version__
 from gnomon import dtype as dtypes
 from gnomon.base import ParamError, complaint, nearest
+from gnomon.record import record
 from gnomon.serving import tensors
 from gnomon.serving.tensors import Spec, Values
 
@@ -29,7 +30,7 @@ class Refused(Exception):
         self.status, self.close = status, close
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Asked:
     """What a request asks of a model: its tensors by name, and outputs with how each is sent."""
 
@@ -38,7 +39,7 @@ class Asked:
     id: str | None = None
 
 
-@dataclass
+@record(frozen=False, slots=False)
 class Reply:
     """A body in parts, and how many bytes of it are JSON where tensors follow."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from gnomon.base import Later, complaint
 from gnomon.dtype import DType
 from gnomon.expr.arguments import explained
 from gnomon.expr.axes import whole
-from gnomon.expr.composite import Chainer
+from gnomon.expr.composite import Chainer, composite
 from gnomon.expr.deferred import TRACED
 from gnomon.expr.index import Index
 from gnomon.expr.node import Buffer, Expr, check_expr
@@ -31,7 +30,7 @@ else:
     targets = Later("gnomon.code.target")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@composite
 class At(Chainer):
     """The element of `src` at an index that lies in memory, as the data of `where`."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from gnomon.attribute import AttrScope
@@ -18,6 +18,7 @@ from gnomon.executor.loops import enter
 from gnomon.graph.body import Body
 from gnomon.graph.node import Entry, Graph, Node, variable
 from gnomon.ops import registry
+from gnomon.record import record
 from gnomon.symbol import compose
 from gnomon.symbol.functions import find
 from gnomon.symbol.symbol import Symbol, output_name
@@ -27,7 +28,7 @@ _uses: Counter[str] = Counter()  # of names of bodies
 enter()
 
 
-@dataclass
+@record(frozen=False, slots=False)
 class Traced:
     """A body as a graph; what each of its variables stands for outside, in their order."""
 
@@ -35,7 +36,7 @@ class Traced:
     reads: list[Entry]
 
 
-@dataclass
+@record(frozen=False, slots=False)
 class Scope:
     """Where a body is called: variables in place of entries from outside."""
 

@@ -8,15 +8,16 @@ and the state. Formulas: Hochreiter and Schmidhuber 1997 with Gers' forget gate 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from gnomon.expr import fn
+from gnomon.record import record
 
 Parts = Sequence[Any]
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class After:
     """What a step gives: the gates it keeps for the gradient, the output, the cell's state."""
 
@@ -26,7 +27,7 @@ class After:
     c: Any = None
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Kept:
     """What the gradient of a step reads: gates, and the states before and after."""
 
@@ -37,7 +38,7 @@ class Kept:
     c: Any
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Back:
     """Gradients of a step: of the gates' sums (from the input, from the state), and of the states
     but for what reaches them through the products."""
@@ -48,7 +49,7 @@ class Back:
     c: Any = None
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Cell:
     """A kind of recurrent layer.
 

@@ -7,7 +7,6 @@ gradient of a gradient is again one of the three.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,11 +20,12 @@ from gnomon.expr.ext import broadcast_axis, reduce, reshape
 from gnomon.expr.ext.patch import Patch
 from gnomon.expr.node import Expr
 from gnomon.expr.window import Sizes, places, span, windows
+from gnomon.record import record
 
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record()
 class Geometry:
     """Where the windows of a convolution lie."""
 
@@ -39,12 +39,6 @@ class Geometry:
         patch = Patch(weight[2:], self.stride, self.dilate, self.pad)
         filters = weight[0] // self.groups
         return Parts(patch, self.groups, filters, weight[1], out[0], out[2:])
-
-    def __hash__(self) -> int:
-        return hash((self.stride, self.pad, self.dilate, self.groups))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Geometry) and vars(self) == vars(other)
 
 
 @composite

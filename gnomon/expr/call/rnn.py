@@ -9,7 +9,7 @@ matrix (Sak, Senior and Beaufays, arXiv:1402.1128).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from gnomon.expr.ext import (
     transpose,
 )
 from gnomon.expr.node import Expr, Scalar
+from gnomon.record import record
 from gnomon.shape import prod
 
 Shape = tuple[int, ...]
@@ -51,7 +52,7 @@ class Areas:
         return reshape(slice_(vector, (start,), (start + prod(shape),)), shape)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Layer:
     """What a layer is: its cell, the direction, and the sizes; whether a gradient is `wanted`.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from gnomon import symbol as sym
@@ -14,9 +13,10 @@ from gnomon.gluon.parameter import Parameter
 from gnomon.graph import infer
 from gnomon.graph.node import Entry
 from gnomon.ops.infer import show_shape
+from gnomon.record import record
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Trace:
     """A symbol, its inputs as variables (None where nothing was given), and how both are nested."""
 

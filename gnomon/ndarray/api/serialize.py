@@ -21,7 +21,6 @@ from __future__ import annotations
 import io
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import IO, Any, Final, Literal
 
 import numpy as np
@@ -31,6 +30,7 @@ from gnomon import dtype as dtypes
 from gnomon.base import DTypeError, ParamError, complaint
 from gnomon.dtype import DType
 from gnomon.files import Reader, Source, kind_of, reading, replacing
+from gnomon.record import record
 from gnomon.shape import prod
 
 LIST_MAGIC: Final = 0x112
@@ -44,7 +44,7 @@ Shape = tuple[int, ...]
 Fault = tuple[str, str]  # what was expected, and what is there
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Sparse:
     """A sparse array as files hold it: `data` beside the index arrays `aux`.
 

@@ -9,7 +9,6 @@ memory, since that decides what may be done in place.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple, Protocol
@@ -27,7 +26,7 @@ from gnomon.native.words import whole
 from gnomon.ndarray.core.layout import Layout
 from gnomon.ndarray.lazy.landing import fast_path
 from gnomon.ndarray.lazy.numbers import Number, matched, words_of
-from gnomon.record import Frozen, put
+from gnomon.record import Frozen, put, record
 from gnomon.runtime.execution.program import Done
 from gnomon.runtime.execution.stream import Task
 from gnomon.runtime.kernels.template import KEPT_BYTES, Copy, Template
@@ -74,7 +73,7 @@ class Draws:
 Express = Callable[[Sequence[Buffer], Draws], Sequence[Expr | None]]
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Work:
     """What a recipe is made of: operands, the values, and where they go."""
 

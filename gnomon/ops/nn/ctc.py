@@ -7,7 +7,6 @@ to a state at a time, `backwards` that of all ways behind it; both are native co
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,14 +22,14 @@ from gnomon.ops.nn.ctc_ways import LOG_HUGE, NEVER, backwards, forwards
 from gnomon.ops.nn.softmax import log_softmax
 from gnomon.ops.op import op
 from gnomon.ops.param import param
-from gnomon.record import cached_property
+from gnomon.record import cached_property, record
 from gnomon.shadow import Tensor
 
 MOST = (1 << 31) - 1  # above all classes
 LEAST = -1e12  # of a logarithm: below it the number beside an exponent has fewer than 4 digits
 
 
-@dataclass
+@record(frozen=False, slots=False)
 class Aligned:
     """Logarithms of probabilities (time, batch, classes), and the states of each label.
 

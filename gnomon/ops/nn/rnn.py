@@ -8,7 +8,7 @@ the gradient reads; so are the masks of dropout between the layers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from gnomon.base import ParamError, complaint
@@ -22,12 +22,13 @@ from gnomon.ops.create import full
 from gnomon.ops.infer import Shape, Shapes, Types, times
 from gnomon.ops.op import Draws, Op, op
 from gnomon.ops.param import count, param
+from gnomon.record import record
 
 BIASES = ("b_in", "b_hid")
 SIZES = 4 * 3 * (2 + 2 + 2) + 2 * 3  # numbers of a projected layer of the cases
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Place:
     """A layer in one direction: its number among all, and where its weights begin."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,13 +26,14 @@ from gnomon.ops.nn.span_taps import (
     summed,
     summed_doubles,
 )
+from gnomon.record import record
 from gnomon.shadow import Tensor
 
 MOST = 1 << 21  # taps at a time
 Weigh = Callable[..., tuple[Any, Any]]
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Taps:
     """Row `target[k]` of the result gets `weight[k]` times row `source[k]`, for every k."""
 
@@ -57,7 +57,7 @@ def mixed(found: Array, taps: Taps, rows: Array) -> None:
     into += ext.take_grad(Tensor(taps.target), parts, len(found))
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Spans:
     """Weights along an axis: `weight[..., k]` is that of the place `start + k`."""
 

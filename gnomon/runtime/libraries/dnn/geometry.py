@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from gnomon.base import ParamError, ShapeError, complaint
+from gnomon.record import record
 from gnomon.shape import prod
 
 Sizes = tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Convolution:
     """Which convolution: shapes, and where the windows lie, one number for each spatial axis.
 

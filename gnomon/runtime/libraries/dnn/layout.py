@@ -9,15 +9,15 @@ Batches must be the outermost axis in memory; a chosen layout that is not so is 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from gnomon.base import ParamError, ShapeError, complaint
+from gnomon.record import record
 from gnomon.runtime.libraries.dnn.library import Description, Primitive, Unsupported
 from gnomon.runtime.libraries.dnn.phases import Place
 from gnomon.shape import prod, row_major
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Layout:
     """The layout of one operand; `description` is None for `PLAIN` and `CHOSEN`."""
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from gnomon.base import ParamError, ShapeError, complaint
+from gnomon.record import record
 from gnomon.runtime.execution import threads
 from gnomon.runtime.libraries.dnn.geometry import Sizes, check_axes, pieces, windows
 from gnomon.runtime.libraries.dnn.layout import NOTHING, Layout, Side, choose, plain, sides
@@ -31,7 +32,7 @@ _TRAINING = 64
 _KINDS = {"max": 0x1FF, "avg_padded": 0x2FF, "avg": 0x3FF}
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Pooling:
     """Which pooling of `data` (N, C, space...), one number for each spatial axis.
 
