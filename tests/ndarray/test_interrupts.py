@@ -13,6 +13,7 @@ from golden.training import perceptron
 import gnomon as mx
 from gnomon import engine
 from gnomon.module import Module
+from gnomon.ndarray.lazy import fused
 
 # a finaliser that is interrupted can only report it
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -155,3 +156,22 @@ def test_an_error_of_its_own_stays(own_engine):
         push()
     with pytest.raises(engine.EngineError, match="'fetch' failed: ValueError"):
         engine.get().wait_for_var(var)
+
+
+def test_what_computes_amidst_a_lone_result_leaves_it_alone(monkeypatch):
+    """As a signal's handler may, that waits for all: the group must not be gone afterwards."""
+    x, calls = mx.nd.ones((2000,)), []
+    for _ in range(9):
+        (x * 3)._chunk  # asked for from Python, until there is a fast path
+
+    def interrupted(*given):
+        calls.append(given)
+        mx.nd.waitall()
+        return allocate(*given)
+
+    y, allocate = x * 3, fused.allocate
+    monkeypatch.setattr(fused, "allocate", interrupted)
+    y._chunk
+    monkeypatch.undo()
+    assert len(calls) == 1
+    assert y.asnumpy().tolist() == [3] * 2000

@@ -83,6 +83,14 @@ def lone(group: Any, array: Any) -> bool:
 
     What `at_once` does, for what programs do most, in few steps.
     """
+    try:
+        put(group, "working", True)  # a signal's handler that computes leaves it alone
+        return array._pending_in is group and _landed(group, array)
+    finally:
+        put(group, "working", False)
+
+
+def _landed(group: Any, array: Any) -> bool:
     trace = group.trace
     if trace.count != 1:
         return False

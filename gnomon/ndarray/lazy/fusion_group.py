@@ -337,7 +337,7 @@ class FusionGroup(Frozen):
             if self.working:
                 raise engine.EngineError("an array was asked for while it was being computed")
             put(self, "closed", True)
-            if self.trace.count == 1 and array._pending_in is self and lone(self, array):
+            if self.trace.count == 1 and lone(self, array):
                 self._forget()
                 return True
             self._compute(None, self._is_news(), [], array)
