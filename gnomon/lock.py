@@ -124,7 +124,8 @@ def load_module(name: str) -> Any:
     2
     """
     module = sys.modules.get(name)
-    if module is not None and not getattr(module.__spec__, "_initializing", False):
+    spec = getattr(module, "__spec__", None)
+    if module is not None and not getattr(spec, "_initializing", False):
         return module  # nothing is imported: threads need not wait for each other
     # In an import statement it holds the interpreter's lock of a module, which the holder of
     # `first_use` may wait for: it must not wait for `first_use` in turn.

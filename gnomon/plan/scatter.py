@@ -17,8 +17,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from gnomon import dtype as dt
-from gnomon.expr.composite import Composite, Scatter
-from gnomon.expr.ext.scan import Scan
+from gnomon.expr.composite import Scatter
 from gnomon.expr.index import Index
 from gnomon.expr.node import MAPPER, Buffer, Expr, Map, Scalar, cast
 from gnomon.expr.rewrite import substitute
@@ -88,11 +87,6 @@ def pieces(stores: Sequence[Store], libraries: Libraries, temporary: Temporary) 
     for piece in cut(stores, libraries, temporary):
         if not isinstance(piece, list) or not any(s.value.exp_type & ~MAPPER for s in piece):
             found.append(piece)
-            continue
-        order = postorder([s.value for s in piece])
-        composites = [node for node in order if isinstance(node, Composite)]
-        if len(composites) < 2 and not any(isinstance(n, Scan | Scatter) for n in composites):
-            found.append(piece)  # it is what it stays
             continue
         for group in alone(piece, temporary):
             for part in separate(group, temporary):

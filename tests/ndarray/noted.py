@@ -222,6 +222,6 @@ class State:
             x -= nd.clip(x.grad, -1, 1) * (nd.abs(x) < 2)
 
     def end(self) -> list[Any]:
-        """Look at what nobody looked at, and give all that was seen."""
+        """Look at the arrays that no step has looked at; gives all that was seen."""
         self.see(*self.held, *self.variables, *self.moving[0], *self.moving[1])
         return self.seen
