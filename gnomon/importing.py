@@ -21,19 +21,34 @@ if TYPE_CHECKING:
 
 PATIENCE = 5.0  # seconds
 _PACKAGE = __name__.partition(".")[0]
+_module_locks = sys.modules["_frozen_importlib"]._module_locks  # name -> weak reference
 #: whether `lock` has begun a fork of this thread, and what begins it: there once that is imported
 begins: list[tuple[Callable[[], bool], Callable[[], None]]] = []
 
 
 def is_importing(frame: FrameType | None) -> bool:
-    """Whether this frame is in an `import` statement of a module of gnomon's."""
+    """Whether this frame of the running thread is in an `import` of a module of gnomon's."""
     while frame is not None:
         if frame.f_code.co_name == "_find_and_load":
             name = frame.f_locals.get("name")
-            if isinstance(name, str) and f"{name}.".startswith(f"{_PACKAGE}."):
+            if isinstance(name, str) and _is_ours(name):
                 return True
         frame = frame.f_back
     return False
+
+
+def _is_ours(name: str) -> bool:
+    return f"{name}.".startswith(f"{_PACKAGE}.")
+
+
+def _others_import() -> bool:
+    """Whether another thread is in an `import` of a module of gnomon's.
+
+    Read off the locks of modules, which live as long as such statements. The frames of a thread
+    that goes on meanwhile must not be walked: CPython 3.11 follows them into freed memory.
+    """
+    mine, locks = threading.get_ident(), [(n, ref()) for n, ref in [*_module_locks.items()]]
+    return any(_is_ours(n) for n, lock in locks if lock is not None and lock.owner != mine)
 
 
 def wait_while_others_import(before: Callable[[], object], after: Callable[[], object]) -> None:
@@ -41,13 +56,10 @@ def wait_while_others_import(before: Callable[[], object], after: Callable[[], o
 
     Not where this thread is in such a statement, for which another one may wait.
     """
-    mine, until = threading.get_ident(), time.monotonic() + PATIENCE
+    until = time.monotonic() + PATIENCE
     if is_importing(sys._getframe()):
         return
-    while time.monotonic() < until:
-        frames = sys._current_frames().items()
-        if not any(is_importing(frame) for thread, frame in frames if thread != mine):
-            return
+    while time.monotonic() < until and _others_import():
         before()
         time.sleep(1e-3)
         after()
