@@ -370,6 +370,13 @@ def cached_property_breaches(source: Source) -> Iterator[Breach]:
             yield source.breach(node.lineno, "fork", "functools.cached_property: use gnomon.record")
 
 
+def frames_breaches(source: Source) -> Iterator[Breach]:
+    """The frames of other threads, which go on: CPython 3.11 follows them into freed memory."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Attribute) and node.attr == "_current_frames":
+            yield source.breach(node.lineno, "frames", "frames of running threads: not to be read")
+
+
 def llvm_breaches(source: Source) -> Iterator[Breach]:
     """Text of LLVM in a string."""
     for node in ast.walk(source.tree):

@@ -71,6 +71,7 @@ PACKAGE_RULES = {
     "cycle": structure.cycle_breaches,
     "room": partial(structure.room_breaches, rooms=ROOMS),
     "fork": lambda sources: (b for s in sources for b in structure.cached_property_breaches(s)),
+    "frames": lambda sources: (b for s in sources for b in structure.frames_breaches(s)),
 }
 FILE_RULES = {
     "file": partial(structure.length_breaches, cap=FILE),
@@ -172,6 +173,11 @@ def test_a_cached_property_with_a_lock_is_found():
         assert lines(structure.cached_property_breaches(Source("gnomon/a.py", text)))
     good = Source("gnomon/a.py", "from gnomon.record import cached_property")
     assert not lines(structure.cached_property_breaches(good))
+
+
+def test_frames_of_other_threads_are_found():
+    assert lines(structure.frames_breaches(Source("gnomon/a.py", "x = sys._current_frames()")))
+    assert not lines(structure.frames_breaches(Source("gnomon/a.py", "x = sys._getframe()")))
 
 
 def test_exceptions_name_a_rule_and_give_a_reason():
