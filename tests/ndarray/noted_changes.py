@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from ndarray.noted_operators import N, State, normed, small
@@ -245,9 +245,8 @@ def elsewhere(state: State, x: Any) -> None:
         y = state.forward(x)
         loss = y.sum()
     work = loss.backward if state.once_more else lambda: state.see(y, loss)
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(work).result()
     if not state.once_more:
         loss.backward()
     state.see(loss)
