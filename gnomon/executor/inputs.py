@@ -81,7 +81,7 @@ class Input:
     """The pending source of an array that was not looked at, with the memory that it will have."""
 
     __slots__ = (
-        "__weakref__", "_load", "_once", "_reminder", "address", "chunk", "ctx", "home", "source",
+        "__weakref__", "_load", "_once", "_reminder", "chunk", "ctx", "home", "offset", "source",
         "taken",
     )  # fmt: skip
 
@@ -90,7 +90,7 @@ class Input:
         self.ctx = home.context
         self.source: Any = None  # an array: what `home` is to hold; None where it does
         self.chunk: Any = None  # of the source
-        self.address = 0
+        self.offset = 0  # of the source, in there
         self.taken = False  # by an executor
         self._load: Load | None = None
         self._reminder: Reminder | None = None  # reads the source's memory
@@ -104,7 +104,7 @@ class Input:
         with _lock[0]:
             if array._pending_in is self:
                 self.bring()
-                array._materialize(self.home._chunk, self.home._address)
+                array._materialize(self.home._chunk, self.home._offset)
         return False
 
     def hold(self, source: Any) -> None:
@@ -116,7 +116,7 @@ class Input:
             self.source = source = source._detached()
             self._reminder = Reminder(self, source._chunk)
             source._chunk.pending_readers.append(self._reminder)
-            self.chunk, self.address = source._chunk, source._address
+            self.chunk, self.offset = source._chunk, source._offset
 
     def forget(self) -> None:
         """The elements are what `home` holds, or what is about to be put there."""

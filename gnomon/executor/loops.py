@@ -214,7 +214,7 @@ def row(array: Any, k: int, scalar: tuple[int, ...] = ()) -> Any:
     A single element has the shape `scalar`.
     """
     layout = dense(array.shape[1:] or scalar, arrays.dtype_of(array))
-    return array._at(array._chunk, array._address + k * layout.nbytes, layout)
+    return array._at(array._chunk, layout, array._offset + k * layout.nbytes)
 
 
 class Loop(Runner):

@@ -182,9 +182,9 @@ class Plan:
             leaves = {}
         self.flows = network.differentiated(operands, train).intersection(self.shares)
         _check(operands, network.operands, leaves)
-        self.stores = [(k, x.grad._chunk, x.grad._address) for k, x in leaves.items()]
+        self.stores = [(k, x.grad._chunk, x.grad._offset) for k, x in leaves.items()]
         self.stays = [
-            (k, operands[k].chunk, operands[k].address)
+            (k, operands[k].chunk, operands[k].offset)
             for k in (leaves if network.losses else network.operands)
             if k not in loose and operands[k].layout.strides is None and k not in network.changed
         ]
@@ -249,13 +249,13 @@ class Plan:
     def moved(self, operands: Sequence[Operand]) -> list[int]:
         """The variables that do not lie, or whose gradients do not, where they did."""
         found = []
-        for k, chunk, address in self.stays:
+        for k, chunk, offset in self.stays:
             x = operands[k]
-            if x.chunk is not chunk or x.address != address:
+            if x.chunk is not chunk or x.offset != offset:
                 found.append(k)
-        for k, chunk, address in self.stores:
+        for k, chunk, offset in self.stores:
             grad = operands[k].place.grad
-            if grad._chunk is not chunk or grad._address != address:
+            if grad._chunk is not chunk or grad._offset != offset:
                 found.append(k)
         return found
 
@@ -290,7 +290,7 @@ class Plan:
     ) -> tuple[list[Any], list[Any], list[Any], Positions]:
         """What a forward pass takes: what is fed, where values go, and states, random numbers."""
         fed = map(operands.__getitem__, self.fed)
-        given = [Array._at(x.chunk, x.address, x.layout) for x in fed]
+        given = [Array._at(x.chunk, x.layout, x.offset) for x in fed]
         made = [Array._new(layout, self.ctx) for layout in self.layouts]
         states = [(bound, operands[k].remade()) for k, bound in self._states]
         return given, made, states, [drawn[number][k] for number, k in self._draws]

@@ -288,7 +288,7 @@ class Pass:
                 moving = self._moving[pending] = self._place.moving(pending)
         if moving is None:
             pending.forget()
-        elif pending.chunk is not chunk or pending.address != source._address:
+        elif pending.chunk is not chunk or pending.offset != source._offset:
             pending.hold(source)
         return moving
 

@@ -159,7 +159,7 @@ class Bucket:
 
     def _cut(self, which: str, arrays: dict[Any, Sequence[Any]]) -> list[list[Any]]:
         """The pieces of arrays of each key; most often the arrays are those of the last time."""
-        places = [(a._chunk, a._address) for each in arrays.values() for a in each]
+        places = [(a._chunk, a._offset) for each in arrays.values() for a in each]
         known, pieces = self._cuts.get(which, ([], []))
         if known != places:
             pieces = [

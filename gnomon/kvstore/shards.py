@@ -91,10 +91,10 @@ class Shards:
 def view(array: Any, start: int, stop: int) -> Any:
     """Elements `start` to `stop` of a dense array in a row, on the same memory."""
     layout, chunk = array._layout, array._chunk
-    address = array._address + start * layout.dtype.size
-    return array._at(chunk, address, dense((stop - start,), layout.dtype))
+    offset = array._offset + start * layout.dtype.size
+    return array._at(chunk, dense((stop - start,), layout.dtype), offset)
 
 
 def shaped(array: Any, shape: tuple[int, ...]) -> Any:
     """A dense array in another shape, on the same memory."""
-    return array._at(array._chunk, array._address, dense(shape, array._layout.dtype))
+    return array._at(array._chunk, dense(shape, array._layout.dtype), array._offset)

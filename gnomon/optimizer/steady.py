@@ -6,20 +6,17 @@ from typing import Any, cast
 
 from gnomon.native.serve import ForMany
 from gnomon.native.words import Boxed, native
-from gnomon.ndarray.core.array import Array
+from gnomon.ndarray.core.array import Array, address_of
 
 
 @native
-def are_at(arrays: list[Any], places: list[object]) -> bool:
-    """Whether arrays of the usual class have memory, each where it was: the very same integer."""
+def are_at(arrays: list[Any], places: list[int]) -> bool:
+    """Whether arrays of the usual class have memory, each at the address where it was."""
     if len(arrays) != len(places):
         return False
     for k in range(len(arrays)):
         array = cast(Array, arrays[k])
-        if array._pending_in is not None:
-            return False
-        address: Boxed = array._address
-        if cast(object, address) is not places[k]:
+        if array._pending_in is not None or address_of(array) != places[k]:
             return False
     return True
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from gnomon import nd
 from gnomon.ndarray.core.gather import gather
 from gnomon.ndarray.core.layout import Layout
 from gnomon.ndarray.lazy import invoke
+from gnomon.record import put
 
 
 def during(monkeypatch, place, name, work):
@@ -31,6 +34,15 @@ def test_what_is_small_is_moved():
     gather([x, y])
     assert x._chunk is y._chunk and y._address - x._address == 64
     assert (x.asnumpy() + y.asnumpy()).tolist() == [3, 3]
+
+
+def test_an_address_is_asked_for_through_the_memory():
+    (x,) = arrays(1)
+    view = x[1:]
+    assert (view._chunk, view._offset) == (x._chunk, 4)
+    assert view._address == x._chunk.address + 4
+    with pytest.raises(AttributeError):
+        put(view, "_address", x._address)
 
 
 def test_a_view_for_numpy_lies_in_the_memory_that_it_keeps(monkeypatch):

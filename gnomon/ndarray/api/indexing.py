@@ -175,7 +175,7 @@ class Indexing(Array):
         layout, offset = found
         if not layout.shape and self._layout.shape and zero_is_unknown():
             layout = dense((1,), layout.dtype)
-        return self._at(self._chunk, self._address + offset, layout)
+        return self._at(self._chunk, layout, self._offset + offset)
 
     def _recorded(self, key: Any) -> Any:
         """The elements that a basic key picks, by operators that the tape knows."""
@@ -233,7 +233,7 @@ class Indexing(Array):
             if found is None:
                 self._scatter(key, value)
             else:
-                self._at(self._chunk, self._address + found[1], found[0])._assign(value)
+                self._at(self._chunk, found[0], self._offset + found[1])._assign(value)
 
     def _write_recorded(self, key: Any, value: Any) -> None:
         """Write while recording, where this array or the value is on the tape.
@@ -250,7 +250,7 @@ class Indexing(Array):
         if layout is None or not whole:
             expected = "all elements, while recording a value that is on the tape"
             raise GnomonError(complaint("NDArray.__setitem__", "key", expected, f"{key!r:.60}"))
-        view = self._at(self._chunk, self._address, layout)
+        view = self._at(self._chunk, layout, self._offset)
         view._assign(value)
         if view._tape is not None:
             whole = view if layout is self._layout else view.reshape(self.shape)

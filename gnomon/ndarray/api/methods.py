@@ -87,7 +87,7 @@ class Methods(Array):
             op, layout = _moved.__wrapped__(self._layout, name, **given)
         if layout is None or (mode.recording and self._tape is not None):
             return invoke(op, (self,))
-        return self._at(self._chunk, self._address, layout)
+        return self._at(self._chunk, layout, self._offset)
 
     def expand_dims(self, axis: int, inplace: bool = False) -> Any:
         """A copy of the array with an axis of 1 at `axis`; a view of it if `inplace`."""

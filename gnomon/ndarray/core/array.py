@@ -1,13 +1,15 @@
 """The array itself: memory, layout, and its place on the tape; what other files add to it is apart.
 
-State of an array: a chunk of memory (shared with its views), the address of the first element, a
-layout, and possibly an entry of the tape. Code that reads the elements in Python waits for the
-chunk, which is an engine variable, first; code that computes with them tells the engine instead.
+State of an array: a chunk of memory (shared with its views), the offset of the first element in it,
+a layout, and possibly an entry of the tape. The chunk owns the memory and alone knows where it is:
+an address is asked for through what keeps it valid. Code that reads the elements in Python waits
+for the chunk, which is an engine variable, first; code that computes with them tells the engine
+instead.
 
 A *pending* array has a layout and its place in a group (see `pending.py`), but no memory yet: who
-asks for its chunk or address has it computed, by `__getattr__`.
+asks for its chunk or offset has it computed, by `__getattr__`.
 
-An array's chunk and address change in one step, and where it is in memory only while it alone holds
+An array's chunk and offset change in one step, and where it is in memory only while it alone holds
 the chunk. So code that wants both takes hold of the chunk first: no other thread moves it then.
 """
 
@@ -44,12 +46,12 @@ class Array(Frozen):
     Only the package sets its slots, by `put`: native code reads them as they are.
     """
 
-    __slots__ = ("__weakref__", "_address", "_chunk", "_index", "_layout", "_pending_in", "_tape")
+    __slots__ = ("__weakref__", "_chunk", "_index", "_layout", "_offset", "_pending_in", "_tape")
 
     main: ClassVar[type[Array]]  # what new arrays are made as
 
-    _address: int
     _chunk: Chunk
+    _offset: int  # bytes from the start of the chunk
     _layout: Layout
     _tape: Place | None
     _pending_in: Any  # what has the array pending, as its result number `_index`; None with memory
@@ -62,10 +64,10 @@ class Array(Frozen):
     # --- making ---------------------------------------------------------------------------------
 
     @staticmethod
-    def _at(chunk: Chunk, address: int, layout: Layout) -> Any:
-        """An array that looks at memory of `chunk`."""
+    def _at(chunk: Chunk, layout: Layout, offset: int = 0) -> Any:
+        """An array that looks at memory of `chunk`, from so many bytes behind its start on."""
         serve()
-        return Array._at(chunk, address, layout)
+        return Array._at(chunk, layout, offset)
 
     @staticmethod
     def _noted(record: object, index: int, layout: Layout, place: Place) -> Any:
@@ -73,10 +75,10 @@ class Array(Frozen):
         serve()
         return Array._noted(record, index, layout, place)
 
-    def _materialize(self, chunk: Chunk, address: int) -> None:
+    def _materialize(self, chunk: Chunk, offset: int = 0) -> None:
         """Give a pending array its memory, in one step."""
         serve()
-        self._materialize(chunk, address)
+        self._materialize(chunk, offset)
 
     def _defer(self, group: Any, index: int) -> None:
         """Take the memory from an array, from then on a result of `group`, in one step."""
@@ -89,8 +91,7 @@ class Array(Frozen):
         way = ways.get(ctx.device_typeid)
         if way is not None:
             return way.new(layout, ctx)
-        chunk = allocate(layout.nbytes, ctx)
-        return Array._at(chunk, chunk.address, layout)
+        return Array._at(allocate(layout.nbytes, ctx), layout)
 
     @staticmethod
     def _around(values: np.ndarray[Any, Any], ctx: Context, shared: bool = False) -> Any:
@@ -105,10 +106,10 @@ class Array(Frozen):
         steps = [s // dtype.size for s in values.strides]
         address = values.__array_interface__["data"][0]
         chunk = Chunk(address, ctx, values, values.nbytes, shared)
-        return Array._at(chunk, address, strided(values.shape, steps, dtype))
+        return Array._at(chunk, strided(values.shape, steps, dtype))
 
     def __getattr__(self, name: str) -> Any:
-        if name not in ("_chunk", "_address"):
+        if name not in ("_chunk", "_offset"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         while True:  # another thread may materialize it first, or have it pending again
             group = self._pending_in
@@ -121,7 +122,7 @@ class Array(Frozen):
 
     def _detached(self) -> Any:
         """Another array on the same memory, which the tape knows nothing of."""
-        return Array._at(self._chunk, self._address, self._layout)
+        return self._at(self._chunk, self._layout, self._offset)
 
     def _saved(self) -> Any:
         """What the tape keeps of the array: all elements."""
@@ -182,15 +183,23 @@ class Array(Frozen):
         """The owner of the memory."""
         return self._chunk.owner
 
+    @property
+    def _address(self) -> int:
+        """Where the elements begin in the processor's memory."""
+        chunk = self._chunk  # first: no other thread moves the array then
+        return chunk.address + self._offset
+
     def _span(self) -> tuple[int, int]:
         """The addresses of the first byte and of the one after the last."""
         low, high = self._layout.reach()
-        return self._address + low, self._address + high
+        start = self._address
+        return start + low, start + high
 
     def _buffer(self) -> Buffer:
         """The array as a leaf of expressions."""
         layout, chunk = self._layout, self._chunk
-        return Buffer(layout.shape, layout.dtype, layout.strides, self._address, chunk)
+        start = chunk.address + self._offset
+        return Buffer(layout.shape, layout.dtype, layout.strides, start, chunk)
 
     # --- reading --------------------------------------------------------------------------------
 
@@ -209,7 +218,8 @@ class Array(Frozen):
         layout, chunk = self._layout, self._chunk
         if not layout.size:
             return np.empty(layout.shape, layout.dtype.numpy)
-        return array_at(self._address, layout.shape, layout.steps(), layout.dtype, chunk)
+        start = chunk.address + self._offset
+        return array_at(start, layout.shape, layout.steps(), layout.dtype, chunk)
 
     def asnumpy(self) -> np.ndarray[Any, Any]:
         """The elements as a NumPy array of its own; one element converts to a number.
@@ -223,7 +233,7 @@ class Array(Frozen):
             values = self._numpy().copy(order="C")
         else:
             values = np.empty(layout.shape, layout.dtype.numpy)
-            ffi.memmove(values, pointer(self._address), layout.nbytes)
+            ffi.memmove(values, pointer(chunk.address + self._offset), layout.nbytes)
             del chunk  # which kept the memory until here
         return convertible(values) if layout.size == 1 or conversion.everywhere else values
 
@@ -242,11 +252,17 @@ class Array(Frozen):
 
 
 @native
-def array_on(chunk: Chunk, address: Boxed, layout: Layout) -> Array:
-    """An array that looks at memory."""
+def address_of(array: Array) -> int:
+    """Where the elements of an array in memory begin."""
+    return array._chunk.address + array._offset
+
+
+@native
+def array_on(chunk: Chunk, layout: Layout, offset: Boxed = 0) -> Array:
+    """An array that looks at memory of a chunk."""
     made = new(Array.main)
     put(made, "_chunk", chunk)
-    put(made, "_address", address)
+    put(made, "_offset", offset)
     put(made, "_layout", layout)
     put(made, "_tape", None)
     put(made, "_pending_in", None)
@@ -276,15 +292,15 @@ def noted_in(record: object, index: Boxed, layout: Layout, place: object) -> Arr
 
 
 @native
-def materialize_in(array: Array, chunk: Chunk, address: Boxed) -> None:
+def materialize_in(array: Array, chunk: Chunk, offset: Boxed = 0) -> None:
     """Give a pending array its memory, in one step."""
-    put_all(array, ("_address", "_chunk", "_pending_in"), (address, chunk, None))
+    put_all(array, ("_offset", "_chunk", "_pending_in"), (offset, chunk, None))
 
 
 @native
 def defer(array: Array, group: object, index: Boxed) -> None:
     """Take the memory from an array, which is a result of `group` from then on, in one step."""
-    put_all(array, ("_index", "_pending_in"), (index, group), ("_chunk", "_address"))
+    put_all(array, ("_index", "_pending_in"), (index, group), ("_chunk", "_offset"))
 
 
 def serve() -> None:
@@ -306,5 +322,4 @@ def of_zeros(shape: tuple[int, ...], dtype: DType, ctx: Context) -> Any:
     way = ways.get(ctx.device_typeid)
     if way is not None:
         return way.zeros(layout, ctx)
-    chunk = cleared(layout.nbytes, ctx)
-    return Array._at(chunk, chunk.address, layout)
+    return Array._at(cleared(layout.nbytes, ctx), layout)

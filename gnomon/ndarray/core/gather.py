@@ -30,11 +30,11 @@ def gather(arrays: Iterable[Any]) -> None:
         return
     sizes = [-(-x._layout.nbytes // _GRAIN) * _GRAIN for x in small]
     block = allocate(sum(sizes), small[0].context)
-    at = block.address
+    offset = 0
     for x, size in zip(small, sizes, strict=True):
-        ffi.memmove(pointer(at), pointer(x._address), x._layout.nbytes)
-        x._materialize(block, at)
-        at += size
+        ffi.memmove(pointer(block.address + offset), pointer(x._address), x._layout.nbytes)
+        x._materialize(block, offset)
+        offset += size
 
 
 def _is_movable(array: Any) -> bool:
@@ -42,6 +42,6 @@ def _is_movable(array: Any) -> bool:
     if array.__class__ is not Array.main or array._pending_in is not None:
         return False
     layout, chunk = array._layout, array._chunk
-    whole = type(chunk) is Pooled and array._address == chunk.address
+    whole = type(chunk) is Pooled and array._offset == 0
     fits = layout.strides is None and 0 < layout.nbytes <= min(LARGEST, chunk.nbytes)
     return whole and fits and chunk.nbytes == layout.nbytes and chunk.failure is None

@@ -16,8 +16,8 @@ def result(ctx: Context, layout: Layout) -> Array:
     chunk = memory(ctx, layout)
     put(chunk, "version", 1)
     made = new(Array.main)
-    put(made, "_address", chunk.address)
     put(made, "_chunk", chunk)
+    put(made, "_offset", 0)
     put(made, "_layout", layout)
     put(made, "_tape", None)
     put(made, "_pending_in", None)
@@ -30,6 +30,6 @@ def results(ctx: Context, layouts: tuple[Layout, ...], addresses: Words) -> list
     made: list[Array] = []
     for k in range(len(layouts)):
         array = result(ctx, layouts[k])
-        addresses[k] = array._address
+        addresses[k] = array._chunk.address
         made.append(array)
     return made

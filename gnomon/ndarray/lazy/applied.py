@@ -105,9 +105,9 @@ def _key(arrays: tuple[Any, ...], out: Any) -> tuple[Any, ...] | None:
         return None
     if any(x._chunk.shared for x in every):  # it may be the memory of `out` under another name
         return None
-    place = out._chunk, out._address, out._layout
+    place = out._chunk, out._offset, out._layout
     near = [x._chunk is place[0] for x in arrays]
-    same = [(x._chunk, x._address, x._layout) == place for x in arrays]
+    same = [(x._chunk, x._offset, x._layout) == place for x in arrays]
     if near != same:
         return None
     parts = zip(arrays, same, strict=True)

@@ -395,4 +395,4 @@ def take_over(noted: Any, made: Any) -> None:
                 put(noted, "_index", made._index)
                 put(noted, "_pending_in", group)
                 return
-    noted._materialize(made._chunk, made._address)
+    noted._materialize(made._chunk, made._offset)

@@ -95,7 +95,8 @@ def _landed(group: Any, array: Any) -> bool:
     if trace.count != 1:
         return False
     if group.in_place:
-        chunk, address = group.in_place[0]
+        chunk, offset = group.in_place[0]
+        address = chunk.address + offset
         near = neighbours(group, chunk, address, array._layout, len(trace.leaves))
         recipe = trace.recipes.get(((0,), None, ((0, near),)))
     else:
@@ -149,7 +150,8 @@ def _placed(
     for x in alive:
         index = x._index
         if index in in_place:
-            chunk, address = in_place[index]
+            chunk, offset = in_place[index]
+            address = chunk.address + offset
             near.append((len(outs), neighbours(group, chunk, address, x._layout, count)))
         else:
             chunk = allocate(x._layout.nbytes, ctx)
@@ -160,7 +162,8 @@ def _placed(
     target = None
     if storing is not None:
         dest = storing.dest
-        chunk, address, layout = dest._chunk, dest._address, dest._layout
+        chunk, layout = dest._chunk, dest._layout
+        address = chunk.address + dest._offset
         target = storing.value._index, layout, neighbours(group, chunk, address, layout, count)
         addresses.append(address)
         written.append(chunk)
@@ -195,7 +198,7 @@ def _push(
             if storing is not None and storing.kept is not None:
                 put(storing.value, "_pending_in", storing.kept())
             for x, chunk, address in zip(alive, written, places, strict=False):
-                x._materialize(chunk, address)
+                x._materialize(chunk, address - chunk.address)
 
 
 def neighbours(group: Any, chunk: Chunk, address: int, layout: Layout, count: int) -> Near:
@@ -243,7 +246,7 @@ def one_by_one(group: Any, alive: Sequence[Any]) -> None:
         except Exception as error:
             _poison(chunk, error, step.rule.op.name)
             for x in held:
-                x._materialize(chunk, chunk.address)
+                x._materialize(chunk)
             continue
         addresses = [*(memory[j][1] for j in own), chunk.address]
         numbers = group.numbers[step.numbers - len(step.rule.fields) : step.numbers]
@@ -289,9 +292,9 @@ def apart(
             raise
         for x in homes:
             if x._pending_in is group:
-                chunk, address = group.in_place[x._index]
+                chunk, offset = group.in_place[x._index]
                 _poison(chunk, error, group.trace.rule.op.name)
-                x._materialize(chunk, address)
+                x._materialize(chunk, offset)
     return None
 
 

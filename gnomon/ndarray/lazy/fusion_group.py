@@ -191,7 +191,7 @@ class FusionGroup(Frozen):
     done: bool  # it is closed, and empty
     eager: bool
     held: int
-    in_place: dict[int, tuple[Chunk, int]]  # of results: memory and address
+    in_place: dict[int, tuple[Chunk, int]]  # of results: memory and offset
     numbers: list[float]
     own: Own
     places: dict[tuple[int, Layout], int]  # numbers of the leaves
@@ -235,7 +235,7 @@ class FusionGroup(Frozen):
     def leaf(self, array: Any) -> int:
         """The number of an operand that lies in memory."""
         chunk = array._chunk
-        address = array._address
+        address = chunk.address + array._offset
         place = address, array._layout
         found = self.places.get(place)
         if found is None:
@@ -304,15 +304,15 @@ class FusionGroup(Frozen):
                 return False
             if self.working or chunk.shared or not near:
                 return False
-            index, address = made._index, dest._address
-            self.in_place[index] = chunk, address
+            index, offset = made._index, dest._offset
+            self.in_place[index] = chunk, offset
             self.results[index] = dest
             try:
                 dest._defer(self, index)  # a thread that asks for memory from here on waits
                 alone = _getrefcount(chunk) <= _IN_PLACE + own
             finally:  # an interrupt, too, leaves it in its place
                 if not alone:
-                    dest._materialize(chunk, address)
+                    dest._materialize(chunk, offset)
                     self.results[index] = made
                     del self.in_place[index]
             return alone

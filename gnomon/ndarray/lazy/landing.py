@@ -53,7 +53,7 @@ def fast_path(
     for k in range(landings):
         array = holders[k]
         left[k] = array._pending_in
-        put(array, "_address", integers[first + k])
+        put(array, "_offset", words[first + k] - written[k].address)
         put(array, "_chunk", written[k])
         put(array, "_pending_in", None)
     return True

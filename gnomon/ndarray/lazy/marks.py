@@ -25,26 +25,26 @@ WEIGHT = 64
 class Operand(Frozen):
     """An array in memory that was noted, as it was then."""
 
-    __slots__ = ("address", "array", "chunk", "layout", "place")
+    __slots__ = ("array", "chunk", "layout", "offset", "place")
 
-    address: int
     array: Array
     chunk: Chunk
     layout: Any  # a `Layout`
+    offset: int  # in the chunk
     place: Any  # on the tape
 
     def __init__(
-        self, array: Any, chunk: Chunk, address: int, layout: Layout, place: Place | None
+        self, array: Any, chunk: Chunk, offset: int, layout: Layout, place: Place | None
     ) -> None:
         put(self, "array", array)
         put(self, "chunk", chunk)
-        put(self, "address", address)
+        put(self, "offset", offset)
         put(self, "layout", layout)
         put(self, "place", place)
 
     def remade(self) -> Any:
         """An array that is what this one was."""
-        made = Array._at(self.chunk, self.address, self.layout)
+        made = Array._at(self.chunk, self.layout, self.offset)
         put(made, "_tape", self.place)
         return made
 

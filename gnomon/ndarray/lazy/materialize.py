@@ -97,7 +97,7 @@ def _ran_fast_path(
         return False
     fire(fast_path, integers)
     put(chunk, "version", 1)
-    put(array, "_address", chunk.address)
+    put(array, "_offset", 0)
     put(array, "_chunk", chunk)
     put(array, "_pending_in", None)
     emptied(group, True)

@@ -19,7 +19,7 @@ from gnomon import config
 from gnomon.engine.var import is_free
 from gnomon.native.serve import binding
 from gnomon.native.words import native, new, whole
-from gnomon.ndarray.core.array import Array
+from gnomon.ndarray.core.array import Array, address_of
 from gnomon.ndarray.core.layout import Layout
 from gnomon.ndarray.core.mode import is_recording
 from gnomon.ndarray.lazy.fusion_group import HELD, FusionGroup, Own
@@ -67,7 +67,9 @@ def _place(group: FusionGroup, array: Array) -> tuple[int, Layout] | None:
     chunk = array._chunk
     if chunk.shared or chunk.ctx is not group.ctx or not is_free(chunk):
         return None
-    return (array._address, array._layout)
+    if array._offset == 0:
+        return (chunk.address, array._layout)  # the integer that is there: to make one takes longer
+    return (chunk.address + array._offset, array._layout)
 
 
 @native
@@ -80,11 +82,11 @@ def _number(group: FusionGroup, array: Array, place: tuple[int, Layout] | None, 
 
 
 @native
-def _enter(group: FusionGroup, array: Array, place: object, number: int) -> None:
+def _enter(group: FusionGroup, array: Array, place: tuple[int, Layout], number: int) -> None:
     """Have an operand among the leaves of a group."""
     chunk = array._chunk
     group.read.append(chunk)
-    group.addresses.append(array._address)
+    group.addresses.append(place[0])
     chunk.pending_readers.append(group)
     group.places[place] = number
 
@@ -118,7 +120,7 @@ def _joined(own: Own, rule: Rule, a: Array, b: Array | None, value: object) -> A
         second = other is not None and j == ~leaves
         if second:
             held += b._chunk.nbytes
-            if first and a._address == b._address:
+            if first and address_of(a) == address_of(b):
                 return None
     after = trace.after.get((rule, i) if b is None else (rule, i, j))
     if after is None or after.full or held > HELD:

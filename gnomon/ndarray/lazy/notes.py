@@ -435,7 +435,7 @@ class Record(Recorded):
             for k, (array, is_constant) in zip(key[2], done[0], strict=True):
                 x = results[k]
                 put(x, "_tape", FOLLOWED if is_constant else BESIDE)
-                x._materialize(array._chunk, array._address)
+                x._materialize(array._chunk, array._offset)
             self.forget()
             shares: Shares = done[1]
             return shares

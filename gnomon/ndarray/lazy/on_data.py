@@ -131,7 +131,7 @@ def over(tensor: Buffer, ctx: Context) -> Any:
     """An NDArray on the memory of `tensor`, which it keeps."""
     nbytes = prod(tensor.shape) * tensor.dtype.size
     chunk = Chunk(tensor.address, ctx, tensor, nbytes, shared=True)
-    return Array._at(chunk, tensor.address, strided(tensor.shape, tensor.strides, tensor.dtype))
+    return Array._at(chunk, strided(tensor.shape, tensor.strides, tensor.dtype))
 
 
 def push(

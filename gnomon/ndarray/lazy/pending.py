@@ -10,7 +10,7 @@ can still ask for are computed by one kernel, those that are not held any more n
 group is *done*:
 - an array of it is needed in memory: a read, a wait, a view, an operator of another kind or shape
   or thread that takes it, a gradient that will read it, an export (code that asks an array for
-  `_chunk` or `_address` has it computed);
+  `_chunk` or `_offset` has it computed);
 - a write to memory that it reads is about to be pushed, by any code: the engine's variable of that
   memory has the group among its `pending_readers`. A write of a pending value is the last statement
   of the kernel and goes straight to its destination, without memory of its own;
@@ -84,7 +84,7 @@ class Mirror:
         with _mirrors[0]:
             if array._pending_in is self:
                 made = pend(*_copy(), (self.dest,), self.ctx)
-                array._materialize(made._chunk, made._address)
+                array._materialize(made._chunk, made._offset)
         return False
 
 

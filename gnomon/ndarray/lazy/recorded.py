@@ -126,7 +126,7 @@ class Recorded(Frozen):
                 if operands:
                     return False
                 put(self, "ctx", ctx)
-            operands.append(Operand(x, chunk, x._address, x._layout, place))  # in `drop_beyond` now
+            operands.append(Operand(x, chunk, x._offset, x._layout, place))  # in `drop_beyond` now
             places.append(place.number if type(place) is Leaf else -1 if place is None else -2)
             numbers[id(x)] = -len(operands)
             chunk.pending_readers.append(self)
@@ -141,7 +141,7 @@ class Recorded(Frozen):
             state.record = None
             return False
         number = len(self.operands)
-        self.operands.append(Operand(x, state.chunk, state.address, x._layout, None))
+        self.operands.append(Operand(x, state.chunk, state.offset, x._layout, None))
         self.places.append(-1)
         self.numbers[id(x)] = ~number
         self.changed.add(number)
@@ -242,7 +242,7 @@ def _operand(array: Array) -> Operand:
     made = new(Operand)
     put(made, "array", array)
     put(made, "chunk", array._chunk)
-    put(made, "address", array._address)
+    put(made, "offset", array._offset)
     put(made, "layout", array._layout)
     put(made, "place", array._tape)
     return made

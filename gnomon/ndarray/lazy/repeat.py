@@ -26,7 +26,7 @@ from gnomon.engine.native_behind import entered_behind, goes_behind, is_coming
 from gnomon.engine.var import is_free, is_unread
 from gnomon.native.serve import Later
 from gnomon.native.words import Parts, Words, native, popped, scratch, whole, wrapped
-from gnomon.ndarray.core.array import Array
+from gnomon.ndarray.core.array import Array, address_of
 from gnomon.ndarray.core.chunk import GPU, Chunk
 from gnomon.ndarray.core.layout import Layout
 from gnomon.ndarray.core.mode import is_recording
@@ -81,7 +81,7 @@ def _part(array: Array, out: Array | None) -> object:
     """What the key has of an array in memory: its layout, or None where it is `out` itself."""
     if out is None or out._chunk is not array._chunk:
         return array._layout
-    if out._layout is array._layout and out._address == array._address:
+    if out._layout is array._layout and out._offset == array._offset:
         return None
     return UNUSUAL
 
@@ -118,7 +118,7 @@ def _is_noted(array: Array, addresses: Words, k: int) -> bool:
     """Whether the address of an array is noted: one that is not written, nor about to be."""
     if array._pending_in is not None or not is_free(array._chunk):
         return False
-    addresses[k] = array._address
+    addresses[k] = address_of(array)
     return True
 
 
@@ -217,7 +217,7 @@ def _are_coming(
         chunk = array._chunk
         if chunk.shared or not is_coming(engine, chunk):
             return False
-        addresses[k] = array._address
+        addresses[k] = address_of(array)
     return True
 
 

@@ -22,10 +22,10 @@ _getrefcount = sys.getrefcount
 class State:
     """What a hidden array is pending in, with the memory that it has."""
 
-    __slots__ = ("address", "chunk", "ctx", "record")
+    __slots__ = ("chunk", "ctx", "offset", "record")
 
-    def __init__(self, chunk: Chunk, address: int, record: Any) -> None:
-        self.chunk, self.address, self.record = chunk, address, record
+    def __init__(self, chunk: Chunk, offset: int, record: Any) -> None:
+        self.chunk, self.offset, self.record = chunk, offset, record
         self.ctx: Context = chunk.ctx
 
     def materialize(self, array: Any) -> bool:
@@ -34,7 +34,7 @@ class State:
             with _lock[0]:
                 record = self.record
                 if record is None and array._pending_in is self:
-                    array._materialize(self.chunk, self.address)
+                    array._materialize(self.chunk, self.offset)
             if record is not None:
                 record.compute_states(self)
         return False
@@ -62,10 +62,10 @@ def hide(array: Any, record: Any) -> bool:
                 return False
             state.record = record
             return True
-    chunk, address = array._chunk, array._address
+    chunk, offset = array._chunk, array._offset
     if array._tape is not None or array._layout.strides is not None or chunk.shared:
         return False
-    state = State(chunk, address, record)
+    state = State(chunk, offset, record)
     with _lock[0]:
         # no call from here to that of `_defer`: no other thread comes between
         if array._pending_in is not None or array._chunk is not chunk:
@@ -76,7 +76,7 @@ def hide(array: Any, record: Any) -> bool:
             is_alone = _getrefcount(chunk) <= _ALONE
         finally:  # an interrupt, too, leaves it in its place
             if not is_alone:
-                array._materialize(chunk, address)
+                array._materialize(chunk, offset)
         return is_alone
 
 

@@ -253,7 +253,7 @@ def _made(op: Any, layouts: Sequence[Layout]) -> Opened | None:
 def numbered(ctx: Context, layout: Layout, numbers: tuple[object, ...], is_single: bool) -> Array:
     """Numbers as an array of floats of 32 bits, or of 64."""
     made = result(ctx, layout)
-    address: int = made._address
+    address: int = made._chunk.address
     singles = Ints(address)
     doubles = Reals(address)
     for k in range(len(numbers)):

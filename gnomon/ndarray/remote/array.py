@@ -1,9 +1,9 @@
 """RemoteNDArray: an array whose elements lie in a device's own memory.
 
 It is of a class of its own so that code for memory of the processor, which knows arrays by their
-class or by an address, leaves it alone: `_address` is none that could be read, and an error where
-that is tried. Work on it goes to the device's queue in the order that the engine finds: a function
-is done for the engine when the queue has it, and reading the elements waits for the queue.
+class or by an address, leaves it alone: to ask for its `_address` is an error. Work on it goes to
+the device's queue in the order that the engine finds: a function is done for the engine when the
+queue has it, and reading the elements waits for the queue.
 """
 
 from __future__ import annotations
@@ -32,49 +32,32 @@ from gnomon.shadow import foreign
 from gnomon.shape import prod
 
 
-class Place:
-    """An address in a device's memory: one may go on from there, and nothing here may read it."""
-
-    __slots__ = ("start", "what")
-
-    def __init__(self, start: int, what: str) -> None:
-        self.start, self.what = start, what
-
-    def __add__(self, offset: int) -> Place:
-        return Place(self.start + offset, self.what)
-
-    def __sub__(self, other: Place) -> int:
-        return self.start - other.start
-
-    def __index__(self) -> int:
-        raise DeviceError(f"{self.what}: this is not done there yet, expected an array on cpu(0)")
-
-    __int__ = __index__
-
-
 class RemoteNDArray(NDArray):
     """An array on a GPU; `nd.array(..., ctx=mx.gpu(0))` and its like make it."""
 
-    __slots__ = ("_start",)
+    __slots__ = ()
 
     shown_as = "NDArray"
-    _start: int  # the address of the first element, in the device's memory
 
     @property
-    def _address(self) -> Any:
-        """Where views of the array may begin."""
-        return Place(self._start, f"an array of shape {self.shape} on {self.context}")
+    def _address(self) -> int:
+        """Nothing here may read the memory."""
+        what = f"an array of shape {self.shape} on {self.context}"
+        raise DeviceError(f"{what}: this is not done there yet, expected an array on cpu(0)")
+
+    @property
+    def _start(self) -> int:
+        """Where the elements begin in the device's memory."""
+        return self._chunk.address + self._offset
 
     @staticmethod
-    def _at(chunk: Chunk, address: Any, layout: Layout) -> Any:
-        return at(chunk, address.start, layout)
-
-    def _detached(self) -> Any:
-        return at(self._chunk, self._start, self._layout)
+    def _at(chunk: Chunk, layout: Layout, offset: int = 0) -> Any:
+        return at(chunk, layout, offset)
 
     def _span(self) -> tuple[int, int]:
         low, high = self._layout.reach()
-        return self._start + low, self._start + high
+        start = self._start
+        return start + low, start + high
 
     def _buffer(self) -> Buffer:
         layout, chunk = self._layout, self._chunk
@@ -148,11 +131,11 @@ class RemoteNDArray(NDArray):
 _HOST = Context("cpu", 0)
 
 
-def at(chunk: Chunk, start: int, layout: Layout) -> Any:
+def at(chunk: Chunk, layout: Layout, offset: int = 0) -> Any:
     """An array that looks at memory of `chunk`."""
     made = object.__new__(RemoteNDArray)
     put(made, "_chunk", chunk)
-    put(made, "_start", start)
+    put(made, "_offset", offset)
     put(made, "_layout", layout)
     put(made, "_tape", None)
     put(made, "_pending_in", None)
@@ -161,14 +144,12 @@ def at(chunk: Chunk, start: int, layout: Layout) -> Any:
 
 def new(layout: Layout, ctx: Context) -> Any:
     """An array with memory of its own and any contents; `layout` is dense."""
-    chunk = allocate(layout.nbytes, ctx)
-    return at(chunk, chunk.address, layout)
+    return at(allocate(layout.nbytes, ctx), layout)
 
 
 def zeros(layout: Layout, ctx: Context) -> Any:
     """An array of zeros."""
-    chunk = cleared(layout.nbytes, ctx)
-    return at(chunk, chunk.address, layout)
+    return at(cleared(layout.nbytes, ctx), layout)
 
 
 def around(values: np.ndarray[Any, Any], ctx: Context) -> Any:
@@ -186,7 +167,7 @@ def imported(source: Any) -> Any:
     kind, _, number = found.device.partition("(")
     ctx = Context(kind, int(number.rstrip(")")))
     chunk = Chunk(found.address, ctx, found, prod(found.shape) * found.dtype.size, shared=True)
-    return at(chunk, found.address, strided(found.shape, found.strides, found.dtype))
+    return at(chunk, strided(found.shape, found.strides, found.dtype))
 
 
 class Work:

@@ -56,7 +56,7 @@ class BaseSparseNDArray(NDArray):
     _parts: Parts
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("_chunk", "_address"):
+        if name in ("_chunk", "_offset"):
             raise NotSupportedForSparseNDArray("memory of all elements")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
