@@ -21,7 +21,7 @@ from gnomon.onnx import table
 from gnomon.ops import registry
 from gnomon.ops.namespace import SPACES, full_names, names_of
 from gnomon.ops.op import Op
-from gnomon.ops.signature import home
+from gnomon.ops.signature import namespaced
 
 ROOT = pathlib.Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "catalogue.md"
@@ -60,7 +60,7 @@ def page() -> str:
     lines = [_HEAD, "| operator | also | what | MXNet |", "|---|---|---|---|"]
     for cls in operators():
         names = {cls.name, *cls.aliases}
-        shorts = {home(name)[1] for name in names}
+        shorts = {namespaced(name)[1] for name in names}
         state = "equal" if names & known else "ours"
         if state == "equal" and (names | shorts) & told:
             state = "[differs](differences.md)"

@@ -16,7 +16,7 @@ from typing import Any
 from gnomon.absent import elsewhere
 from gnomon.lock import load_module
 from gnomon.ops import registry
-from gnomon.ops.signature import home
+from gnomon.ops.signature import namespaced
 
 SPACES = ("_internal", "contrib", "image", "linalg", "op", "random", "sparse")
 
@@ -75,4 +75,6 @@ def full_names(space: str, name: str) -> tuple[str, ...]:
 def names_of(space: str) -> list[str]:
     """The names that registered operators have in `space`."""
     at = "" if space == "op" else space
-    return [short for full in registry.names() for there, short in (home(full),) if there == at]
+    return [
+        short for full in registry.names() for there, short in (namespaced(full),) if there == at
+    ]

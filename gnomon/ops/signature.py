@@ -35,10 +35,10 @@ class Required:
 REQUIRED = Required()
 
 
-def home(name: str) -> tuple[str, str]:
+def namespaced(name: str) -> tuple[str, str]:
     """The namespace a registered name belongs to ('' is the top) and its name there.
 
-    >>> home("FullyConnected"), home("_contrib_box_iou"), home("_plus_scalar")
+    >>> namespaced("FullyConnected"), namespaced("_contrib_box_iou"), namespaced("_plus_scalar")
     (('', 'FullyConnected'), ('contrib', 'box_iou'), ('_internal', '_plus_scalar'))
     """
     for space in NAMESPACES:

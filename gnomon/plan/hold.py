@@ -27,10 +27,10 @@ class Held:
     def __init__(self, arena: Arena, variable: int, folds: list[list[Term]], puts: ir.Body) -> None:
         self.arena, self.variable, self.folds, self.puts = arena, variable, folds, puts
         loops = [*folds, _stored(puts)]
-        self.home: dict[Term, int] = {}  # the loop that computes a Term first
+        self.first: dict[Term, int] = {}  # the loop that computes a Term first
         self.taken = [self._taken(k, roots) for k, roots in enumerate(loops)]
         crossing = dict.fromkeys(t for found in self.taken for t in found)
-        self.kept = [[t for t in crossing if self.home[t] == k] for k in range(len(loops))]
+        self.kept = [[t for t in crossing if self.first[t] == k] for k in range(len(loops))]
 
     def _taken(self, number: int, roots: Sequence[Term]) -> list[Term]:
         """What loop `number` takes from those before it."""
@@ -43,7 +43,7 @@ class Held:
             if term in seen or term.id in index or not term.free >> self.variable & 1:
                 continue
             seen.add(term)
-            if self.home.setdefault(term, number) < number:
+            if self.first.setdefault(term, number) < number:
                 found.append(term)
             else:
                 stack.extend(term.args)

@@ -16,7 +16,7 @@ from gnomon.native.serve import binding
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.lazy.fusion_group import here
 from gnomon.ndarray.lazy.native_pend import Rules, native_pend
-from gnomon.ndarray.lazy.numbers import home_of
+from gnomon.ndarray.lazy.numbers import sharing_of
 from gnomon.ops import registry
 from gnomon.record import put
 
@@ -46,9 +46,9 @@ def rules():
         kept = a + b, more(a, b)
         here.own.compute()
         assert len(kept) == 2
-    pairs = home_of(registry.find("elemwise_add").parse({})).kind.rules
-    singles = home_of(registry.find("_plus_scalar").parse({"scalar": 1.0})).kind.rules
-    roots = home_of(registry.find("sqrt").parse({})).kind.rules
+    pairs = sharing_of(registry.find("elemwise_add").parse({})).kind.rules
+    singles = sharing_of(registry.find("_plus_scalar").parse({"scalar": 1.0})).kind.rules
+    roots = sharing_of(registry.find("sqrt").parse({})).kind.rules
     return Rules(pairs, singles), Rules(roots, roots)
 
 

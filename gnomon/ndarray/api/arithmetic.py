@@ -21,7 +21,7 @@ from gnomon.ndarray.lazy.applied import applying
 from gnomon.ndarray.lazy.fusion_group import here
 from gnomon.ndarray.lazy.invoke import invoke
 from gnomon.ndarray.lazy.native_pend import NativePend, native_pend_by
-from gnomon.ndarray.lazy.numbers import home_of
+from gnomon.ndarray.lazy.numbers import sharing_of
 from gnomon.ndarray.lazy.trace import Rule
 from gnomon.ops import registry
 from gnomon.ops.binary import FORMS
@@ -149,8 +149,8 @@ class PendCache:
 
     def _rule(self, lhs: Layout, rhs: Layout) -> Rule | None:
         """The rule of two arrays of these layouts, where there is one already."""
-        home = self.pairs[lhs.shape != rhs.shape]
-        rule: Rule | None = home.kind.rules.get((lhs, rhs))
+        sharing = self.pairs[lhs.shape != rhs.shape]
+        rule: Rule | None = sharing.kind.rules.get((lhs, rhs))
         if rule is None or (self.inside and rule.shape != lhs.shape):
             return None
         LEARNT.put(self.rules, (lhs, rhs), rule)
@@ -158,10 +158,10 @@ class PendCache:
 
     def _learn(self) -> None:
         """Look the operators up."""
-        self.pairs = [home_of(op) for op in _pair(self.name)]
+        self.pairs = [sharing_of(op) for op in _pair(self.name)]
         name = _MIRRORED.get(self.name, self.name) if self.swapped else self.name
         kind = _single(name, self.swapped and name == self.name)
-        self.singles = home_of(kind.parse({"scalar": 1.0}))
+        self.singles = sharing_of(kind.parse({"scalar": 1.0}))
         singles = self.singles.kind.rules if self.singles.fields else None
         self.native_pend = native_pend_by({} if self.swapped else self.rules, singles)
 

@@ -18,7 +18,7 @@ from gnomon.ndarray.lazy.fusion_group import here
 from gnomon.ndarray.lazy.invoke import invoke, recipe_of
 from gnomon.ndarray.lazy.native_pend import NativePend, native_pend_by
 from gnomon.ndarray.lazy.notes import note
-from gnomon.ndarray.lazy.numbers import home_of, word
+from gnomon.ndarray.lazy.numbers import sharing_of, word
 from gnomon.ndarray.lazy.repeat import LONG, Entry, Long, repeater
 from gnomon.ndarray.lazy.trace import of_inputs_alone
 from gnomon.ops import precision, registry
@@ -30,11 +30,11 @@ class Applied:
     Its result goes to `out` where that is given; `ctx` is the device where there are no arrays.
     """
 
-    __slots__ = ("_home", "_known", "_long", "_native_pend", "_same", "op")
+    __slots__ = ("_known", "_long", "_native_pend", "_same", "_sharing", "op")
 
     def __init__(self, op: Any) -> None:
         self.op = op
-        self._home = home_of(op)
+        self._sharing = sharing_of(op)
         self._same = of_inputs_alone(type(op))  # whether equal inputs have equal outputs
         self._native_pend: NativePend | None = None  # its native form where it waits
         self._known: dict[Any, Entry] = {}  # what that may repeat
@@ -64,9 +64,10 @@ class Applied:
         """Be quick from now on for operands like these, to which it was just applied."""
         if precision.current is not None:  # which casts them first
             return
-        if out is None and self._home.kind.rules.get(tuple([x._layout for x in arrays])):
-            if self._native_pend is None and len(arrays) <= 2 and not self._home.fields:
-                self._native_pend = native_pend_by(self._home.kind.rules, self._home.kind.rules)
+        if out is None and self._sharing.kind.rules.get(tuple([x._layout for x in arrays])):
+            if self._native_pend is None and len(arrays) <= 2 and not self._sharing.fields:
+                rules = self._sharing.kind.rules
+                self._native_pend = native_pend_by(rules, rules)
         elif self._same and not mode.recording and self.op.guard is None:
             if key in self._long:
                 return
@@ -75,12 +76,12 @@ class Applied:
             if isinstance(behind, Long) and behind.is_current:
                 repeater.calls += LONG
                 return
-            recipe, home = recipe_of(self.op, arrays, None if out is None else [out])
+            recipe, sharing = recipe_of(self.op, arrays, None if out is None else [out])
             long = None if recipe.address is not None or out is not None else self._behind(recipe)
             if recipe.address is None and long is None:
                 LEARNT.put(self._long, key, None)
                 return
-            numbers = tuple(word(home.values[n.place], n) for n in recipe.numbers)
+            numbers = tuple(word(sharing.values[n.place], n) for n in recipe.numbers)
             entry = recipe.address or 0, tuple(recipe.given[0]), numbers, recipe, long
             LEARNT.put(self._known, key, entry)
 

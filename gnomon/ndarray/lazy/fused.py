@@ -284,13 +284,13 @@ def apart(
             except LACK as error:
                 told.append(error.with_traceback(None))  # that keeps memory from being freed
                 put(x, "_pending_in", Lost(error, group.ctx))
-    homes = [x for x in waiting if x._index in group.in_place]
+    targets = [x for x in waiting if x._index in group.in_place]
     try:
-        return fused_or_not(group, homes, storing)
+        return fused_or_not(group, targets, storing)
     except LACK as error:
         if storing is not None:
             raise
-        for x in homes:
+        for x in targets:
             if x._pending_in is group:
                 chunk, offset = group.in_place[x._index]
                 _poison(chunk, error, group.trace.rule.op.name)

@@ -43,7 +43,7 @@ _changes = config.changes
 
 
 def _in_place(chunk: object) -> int:
-    """The count of what a local name and a home alone refer to."""
+    """The count of what a local name and an in-place target alone refer to."""
     in_place = {0: (chunk, 0)}
     return _getrefcount(chunk) + 0 * len(in_place)
 

@@ -31,7 +31,7 @@ from gnomon.ndarray.lazy.forwarded import take_over
 from gnomon.ndarray.lazy.fused import is_lost
 from gnomon.ndarray.lazy.infer import infer
 from gnomon.ndarray.lazy.notes import note
-from gnomon.ndarray.lazy.numbers import Home, home_of, keep_alone, probed, word
+from gnomon.ndarray.lazy.numbers import Sharing, keep_alone, probed, sharing_of, word
 from gnomon.ndarray.lazy.precise import adapted
 from gnomon.ndarray.lazy.recipe import (
     Alike,
@@ -199,12 +199,12 @@ def compute(
     drawn: Sequence[Position] | None = None,
 ) -> Outputs:
     """All outputs that there is memory for: the visible ones, and while recording the hidden."""
-    recipe, home = recipe_of(op, inputs, given)
+    recipe, sharing = recipe_of(op, inputs, given)
     layouts, changed = recipe.given
     outputs = [] if given is None else [*given]
     outputs += [Array._new(layout, ctx) for layout in layouts[len(outputs) :]]
     written = [inputs[k] for k in changed]
-    launch(recipe, op.name, inputs, outputs, written, ctx, home.values, drawn)
+    launch(recipe, op.name, inputs, outputs, written, ctx, sharing.values, drawn)
     if op.guard is not None:
         guarded(op, [x.shape for x in inputs], inputs[1], outputs[0])
     return outputs
@@ -221,7 +221,7 @@ def guarded(op: Any, shapes: Sequence[Any], indices: Any, output: Any) -> None:
 
 def recipe_of(
     op: Any, inputs: Sequence[Any], given: Outputs | None, there: Elsewhere | None = None
-) -> tuple[Any, Home]:
+) -> tuple[Any, Sharing]:
     """What computes an operator on operands of these layouts in this mode, and where it is kept.
 
     It is a `Recipe`, or what is made `there`.
@@ -235,29 +235,30 @@ def recipe_of(
         key = (*key, anchors, *[x._layout for x in given or ()])
     if there is not None:
         key = there, key
-    home = home_of(op)
-    recipe = home.kind.recipes.get(key)
+    sharing = sharing_of(op)
+    recipe = sharing.kind.recipes.get(key)
     if recipe is None:
-        recipe, home = _new_recipe(op, home, [x._layout for x in inputs], given, anchors, there)
-        RECIPES.put(home.kind.recipes, key, recipe)
-    return recipe, home
+        layouts = [x._layout for x in inputs]
+        recipe, sharing = _new_recipe(op, sharing, layouts, given, anchors, there)
+        RECIPES.put(sharing.kind.recipes, key, recipe)
+    return recipe, sharing
 
 
 def _new_recipe(
     op: Any,
-    home: Home,
+    sharing: Sharing,
     inputs: Sequence[Layout],
     given: Outputs | None,
     anchors: Any,
     there: Elsewhere | None,
-) -> tuple[Any, Home]:
+) -> tuple[Any, Sharing]:
     """A recipe for an operator, and where it belongs."""
     try:
-        recipe = _forward(op, inputs, given, anchors, home.fields, there)
+        recipe = _forward(op, inputs, given, anchors, sharing.fields, there)
     except NotShared as found:
-        home = keep_alone(op, isinstance(found, Alike))
+        sharing = keep_alone(op, isinstance(found, Alike))
         recipe = _forward(op, inputs, given, anchors, (), there)
-    return recipe, home
+    return recipe, sharing
 
 
 def anchors_of(operands: Sequence[Any], written: range) -> tuple[tuple[int, int], ...]:

@@ -39,8 +39,8 @@ class Kind:
         self.results: dict[tuple[DType, ...], DType] = {}
 
 
-class Home(NamedTuple):
-    """Where an operator's recipes are kept, and the numbers that they are given at each run."""
+class Sharing(NamedTuple):
+    """What an operator shares with those that differ in numbers alone, and its own such numbers."""
 
     kind: Kind
     fields: tuple[str, ...]
@@ -62,23 +62,23 @@ _alone: set[type] = set()  # classes whose expressions do more with the fields t
 _SHARED_KEPT = 1024
 
 
-def home_of(op: Any) -> Home:
-    """Where the recipes of `op` are; looked up once for each operator."""
-    found: Home | None = op.__dict__.get("_home")
+def sharing_of(op: Any) -> Sharing:
+    """What `op` shares, and its numbers; looked up once for each operator."""
+    found: Sharing | None = op.__dict__.get("_sharing")
     if found is None or (found.fields and type(op) in _alone):
-        found = op.__dict__["_home"] = _home(op)
+        found = op.__dict__["_sharing"] = _sharing(op)
     return found
 
 
-def _home(op: Any) -> Home:
+def _sharing(op: Any) -> Sharing:
     kind = type(op)
     numbers = op.numbers() if isinstance(op, _SHARING) and kind not in _alone else {}
     if not numbers:
-        return Home(Kind(), (), ())
+        return Sharing(Kind(), (), ())
     if len(_shared) >= _SHARED_KEPT:
         _shared.clear()
     shared = _shared.setdefault(but_numbers(op, numbers), Kind())
-    return Home(shared, tuple(numbers), tuple(numbers.values()))
+    return Sharing(shared, tuple(numbers), tuple(numbers.values()))
 
 
 def but_numbers(op: Any, numbers: Collection[str]) -> Any:
@@ -86,13 +86,13 @@ def but_numbers(op: Any, numbers: Collection[str]) -> Any:
     return type(op), tuple([value for name, value in op._key[1:] if name not in numbers])
 
 
-def keep_alone(op: Any, alike: bool = False) -> Home:
+def keep_alone(op: Any, alike: bool = False) -> Sharing:
     """From now on operators of this class share nothing; where `alike`, this one alone does not."""
     if alike:
-        op.__dict__["_home"] = Home(Kind(), (), ())
+        op.__dict__["_sharing"] = Sharing(Kind(), (), ())
     else:
         _alone.add(type(op))
-    return home_of(op)
+    return sharing_of(op)
 
 
 def stand_ins(place: int) -> Pair:

@@ -56,7 +56,7 @@ from gnomon.lock import in_child, reentrant
 from gnomon.ndarray.core.chunk import Chunk
 from gnomon.ndarray.lazy.fused import Lost, Storing
 from gnomon.ndarray.lazy.fusion_group import HELD, FusionGroup, alone, here
-from gnomon.ndarray.lazy.numbers import Home, home_of
+from gnomon.ndarray.lazy.numbers import Sharing, sharing_of
 from gnomon.ndarray.lazy.trace import Rule, rule_of
 from gnomon.ops import registry
 from gnomon.record import put
@@ -108,15 +108,15 @@ _mirrors = [reentrant()]  # a forked child gets another one
 
 
 @functools.cache
-def _copy() -> tuple[Any, Home]:
+def _copy() -> tuple[Any, Sharing]:
     op = registry.find("_copy").parse({})
-    return op, home_of(op)
+    return op, sharing_of(op)
 
 
 # --- operators --------------------------------------------------------------------------------
 
 
-def pend(op: Any, home: Home, arrays: Sequence[Any], ctx: Context, hold: bool = False) -> Any:
+def pend(op: Any, sharing: Sharing, arrays: Sequence[Any], ctx: Context, hold: bool = False) -> Any:
     """The pending result of an operator; None where it is none of those that wait.
 
     It is computed now if the group is full, unless `hold` says that it will be at once.
@@ -125,7 +125,7 @@ def pend(op: Any, home: Home, arrays: Sequence[Any], ctx: Context, hold: bool = 
         ShapeError, DTypeError: the operator does not take such operands.
     """
     layouts = tuple([x._layout for x in arrays])
-    rule = rule_of(op, home, layouts)
+    rule = rule_of(op, sharing, layouts)
     if rule is None:
         return None
     for k in rule.spread:
@@ -136,7 +136,7 @@ def pend(op: Any, home: Home, arrays: Sequence[Any], ctx: Context, hold: bool = 
         group = own.group(rule.shape, ctx, arrays)
         put(group, "busy", True)
         operands = tuple([x._index if x._pending_in is group else group.leaf(x) for x in arrays])
-        made = group.add(group.trace.next(rule, operands, layouts), home.values)
+        made = group.add(group.trace.next(rule, operands, layouts), sharing.values)
     if not hold and group.full():
         _compute(group, made)
     return made
@@ -162,9 +162,9 @@ def pair(rule: Rule, a: Any, b: Any, hold: bool = False) -> Any:
     return made
 
 
-def single(home: Home, numbers: Sequence[float], a: Any, hold: bool = False) -> Any:
+def single(sharing: Sharing, numbers: Sequence[float], a: Any, hold: bool = False) -> Any:
     """`pend` of an array, and a number if there is one; None where no such was met before."""
-    rule = home.kind.rules.get((a._layout,))
+    rule = sharing.kind.rules.get((a._layout,))
     if rule is None:
         return None
     first = a._pending_in
@@ -219,17 +219,17 @@ def apply(op: Any, arrays: Sequence[Any], given: Sequence[Any] | None, ctx: Cont
     Raises:
         ShapeError, DTypeError: the operator does not take such operands.
     """
-    home = home_of(op)
+    sharing = sharing_of(op)
     if given is None:
-        made = pend(op, home, arrays, ctx)
+        made = pend(op, sharing, arrays, ctx)
         return None if made is None else [made]
     dest = given[0]
-    rule = rule_of(op, home, tuple([x._layout for x in arrays]))
+    rule = rule_of(op, sharing, tuple([x._layout for x in arrays]))
     if rule is None or len(given) > 1:
         return None
     if (rule.layout.shape, rule.layout.dtype) != (dest._layout.shape, dest._layout.dtype):
         return None
-    return given if write(pend(op, home, arrays, ctx, hold=True), dest) else None
+    return given if write(pend(op, sharing, arrays, ctx, hold=True), dest) else None
 
 
 def replaced(dest: Any, made: Any) -> bool:

@@ -25,7 +25,7 @@ from gnomon.ndarray.core.bounded_cache import LEARNT
 from gnomon.ndarray.core.layout import Layout, dense
 from gnomon.ndarray.lazy.families import Outline, flat, recipe_like, spreading
 from gnomon.ndarray.lazy.infer import infer
-from gnomon.ndarray.lazy.numbers import Home, matched, probed, words_of
+from gnomon.ndarray.lazy.numbers import Sharing, matched, probed, words_of
 from gnomon.ndarray.lazy.recipe import Dest, Draws, Recipe, Work
 from gnomon.record import Frozen, put
 from gnomon.shape import broadcast_shapes
@@ -59,12 +59,12 @@ class Rule(Frozen):
     shape: tuple[int, ...]
 
     def __init__(
-        self, op: Any, home: Home, layout: Layout, spread: set[int], flat: bool = False
+        self, op: Any, sharing: Sharing, layout: Layout, spread: set[int], flat: bool = False
     ) -> None:
         put(self, "op", op)
         put(self, "flat", flat)
-        put(self, "kind", home.kind)
-        put(self, "fields", home.fields)
+        put(self, "kind", sharing.kind)
+        put(self, "fields", sharing.fields)
         put(self, "layout", layout)
         put(self, "shape", layout.shape)
         put(self, "spread", spread)  # operands whose axes of 1 are stretched
@@ -75,17 +75,17 @@ class Rule(Frozen):
         return rounded(op.apply(args)[0])
 
 
-def rule_of(op: Any, home: Home, layouts: Layouts) -> Rule | None:
+def rule_of(op: Any, sharing: Sharing, layouts: Layouts) -> Rule | None:
     """How an operator joins a trace on operands of these layouts; None where it does not.
 
     Raises:
         ShapeError, DTypeError: it does not take such operands.
     """
-    rules = home.kind.rules
+    rules = sharing.kind.rules
     try:
         found: Rule | None = rules[layouts]
     except KeyError:
-        found = _rule(op, home, layouts)
+        found = _rule(op, sharing, layouts)
         LEARNT.put(rules, layouts, found)
     return found
 
@@ -105,14 +105,14 @@ def of_inputs_alone(kind: type[Any]) -> bool:
     return _ASKED.isdisjoint(inspect.signature(forward).parameters)
 
 
-def _rule(op: Any, home: Home, layouts: Layouts) -> Rule | None:
+def _rule(op: Any, sharing: Sharing, layouts: Layouts) -> Rule | None:
     if not layouts or len(op.outputs()) != 1 or not of_inputs_alone(type(op)):
         return None
     if op.moves is not None or op.reduces is not None:
         return None
     flat = op.elementwise and _are_alike(layouts)
     if flat or op.stretches:
-        known = _known_rule(op, home, layouts, flat)
+        known = _known_rule(op, sharing, layouts, flat)
         if known is not None:
             return known
     shape, dtype = infer(op, layouts)[0]
@@ -128,29 +128,29 @@ def _rule(op: Any, home: Home, layouts: Layouts) -> Rule | None:
             return None
     if value.shape != shape or value.dtype is not dtype:
         return None
-    if home.fields:
-        ours, theirs = (x.apply(leaves) for x in probed(op, home.fields))
-        numbers = matched(ours, theirs, len(home.fields))
+    if sharing.fields:
+        ours, theirs = (x.apply(leaves) for x in probed(op, sharing.fields))
+        numbers = matched(ours, theirs, len(sharing.fields))
         if numbers is None or any(first == second for first, second in map(words_of, numbers)):
             return None
     if op.elementwise:
-        home.kind.results[tuple([x.dtype for x in layouts])] = dtype
-    return Rule(op, home, dense(shape, dtype), spread, flat)
+        sharing.kind.results[tuple([x.dtype for x in layouts])] = dtype
+    return Rule(op, sharing, dense(shape, dtype), spread, flat)
 
 
-def _known_rule(op: Any, home: Home, layouts: Layouts, flat: bool) -> Rule | None:
+def _known_rule(op: Any, sharing: Sharing, layouts: Layouts, flat: bool) -> Rule | None:
     """The rule of an element-wise operator that has one for operands of other shapes."""
-    result = home.kind.results.get(tuple([x.dtype for x in layouts]))
+    result = sharing.kind.results.get(tuple([x.dtype for x in layouts]))
     if result is None or not all(x.size for x in layouts):
         return None
     if flat:
-        return Rule(op, home, dense(layouts[0].shape, result), set(), True)
+        return Rule(op, sharing, dense(layouts[0].shape, result), set(), True)
     try:
         shape = broadcast_shapes(*[x.shape for x in layouts])
     except ShapeError:  # the usual way tells what is wrong
         return None
     spread = {k for k, x in enumerate(layouts) if x.shape != shape}
-    return Rule(op, home, dense(shape, result), spread)
+    return Rule(op, sharing, dense(shape, result), spread)
 
 
 def rounded(value: Expr) -> Expr:

@@ -126,14 +126,14 @@ def _outputs(
     """All outputs of an operator, and the context that its gradient is to be given."""
     if not op.is_expression:
         return _on_host(op, inputs, given, ctx)
-    recipe, home = recipe_of(op, inputs, given, _on(ctx))
+    recipe, sharing = recipe_of(op, inputs, given, _on(ctx))
     if recipe.template is None:
         return _on_host(op, inputs, given, ctx, drawn)
     layouts, changed = recipe.given
     outputs = list(given or ())
     outputs += [new(layout, ctx) for layout in layouts[len(outputs) :]]
     written = [*outputs, *[inputs[k] for k in changed]]
-    _launch(recipe, op.name, inputs, outputs, written, ctx, home.values, drawn)
+    _launch(recipe, op.name, inputs, outputs, written, ctx, sharing.values, drawn)
     if op.guard is not None:
         guarded(op, [x.shape for x in inputs], inputs[1], outputs[0])
     return outputs, None
