@@ -101,13 +101,8 @@ class Run:
         if (whole := self._pass("forward")) is None:
             self._begin_apart("forward", feeds, drawn)
             _give(gifts)
-        elif feeds or gifts or not self._needs_nothing or not whole.repushed():
+        else:
             whole.push(*self._begun(feeds, drawn), gifts)
-
-    @property
-    def _needs_nothing(self) -> bool:
-        """Whether nothing is put before a forward pass."""
-        return not self._draws and self._prepared is None
 
     def backward_on(self, feeds: Sequence[Feed], gifts: Sequence[Gift]) -> Pushed | None:
         """Push the backward pass, whose forward pass was pushed before and left its values.
@@ -160,7 +155,7 @@ class Run:
         whole = None if self._apart else self._pass("backward")
         if whole is None:
             self._push("backward")
-        elif not whole.repushed():
+        else:
             whole.push((), [])
 
     def _begun(

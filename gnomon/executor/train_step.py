@@ -188,29 +188,27 @@ class Pass:
         self._leaving: dict[int, Moving | None] = {}
         self._joined: dict[tuple[object, ...], Joined] = {(): self._own}
 
-    def repushed(self) -> bool:
-        """Whether it was pushed as before, behind the program, with nothing put or copied."""
-        program, const, mutate, _ = self._own
-        if self._place.held or not program.kept_tasks():
-            return False
-        pushed: bool = repush.way(program, const, mutate, [], [])
-        return pushed
-
     def push(self, feeds: Sequence[Feed], puts: list[Put], gifts: Sequence[Gift] = ()) -> None:
         """Push a train step that begins by copying `feeds`, and ends by copying `gifts`."""
-        self._push(*self._made(feeds, puts, gifts))
+        if feeds or puts or gifts or self._place.held:
+            self._push(*self._made(feeds, puts, gifts))
+            return
+        program, const, mutate, _ = self._own
+        if not program.kept_tasks() or not repush.way(program, const, mutate, [], []):
+            self._enter(TrainStep(program, [], (), (), [], None), const, mutate)
 
     def _push(self, made: TrainStep, const: Vars, mutate: Vars) -> None:
-        """Push it again where it went behind the program; else as the engine has it.
+        """Push it again where it went behind the program; else as the engine has it."""
+        program = made.program
+        before = made.pairs() if program.is_long and program.kept_tasks() else None
+        if before is None or not repush.way(program, const, mutate, before, made.moved):
+            self._enter(made, const, mutate)
 
-        A short one, for which others may well wait, runs under the engine's lock.
-        """
+    def _enter(self, made: TrainStep, const: Vars, mutate: Vars) -> None:
+        """Push it as the engine has it: a short one, for which others may well wait, runs under
+        the engine's lock."""
         current, program = engine.get(), made.program
-        is_long = program.is_long
-        before = made.pairs() if is_long and program.kept_tasks() else None
-        if before is not None and repush.way(program, const, mutate, before, made.moved):
-            return
-        is_brief = program.work <= self._brief and not is_long
+        is_brief = program.work <= self._brief and not program.is_long
         push = current.push_brief if is_brief else current.push_inline
         push(made, self.ctx, const, mutate, name=program.name)
 
