@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from threading import Thread
+
 import pytest
 
 from gnomon import nd
-from gnomon.ndarray.core.gather import gather
 from gnomon.ndarray.core.layout import Layout
+from gnomon.ndarray.lazy import gather as gather_module
 from gnomon.ndarray.lazy import invoke
+from gnomon.ndarray.lazy.gather import gather
 from gnomon.record import put
+from gnomon.runtime.ffi import ffi
 
 
 def during(monkeypatch, place, name, work):
@@ -34,6 +38,63 @@ def test_what_is_small_is_moved():
     gather([x, y])
     assert x._chunk is y._chunk and y._address - x._address == 64
     assert (x.asnumpy() + y.asnumpy()).tolist() == [3, 3]
+
+
+class Meanwhile:
+    """In place of `ffi`: after the first copy of memory, `work` is done."""
+
+    def __init__(self, work):
+        self.work = work
+
+    def memmove(self, *given):
+        ffi.memmove(*given)
+        work, self.work = self.work, None
+        if work is not None:
+            work()
+
+
+def test_what_another_thread_writes_while_arrays_are_moved_stays(monkeypatch):
+    x, y = arrays(1, 2)
+    other = Thread(target=lambda: x.__setitem__(slice(None), 7))
+
+    def begin():
+        other.start()
+        other.join(0.2)  # it waits until the arrays are moved
+
+    monkeypatch.setattr(gather_module, "ffi", Meanwhile(begin))
+    gather([x, y])
+    other.join()
+    assert x._chunk is y._chunk and x.asnumpy().tolist() == [7, 7]
+
+
+def test_what_is_asked_for_amid_a_move_stays_where_it_is(monkeypatch):
+    x, y = arrays(1, 2)
+    was = x._chunk.address
+    monkeypatch.setattr(gather_module, "ffi", Meanwhile(x.asnumpy))  # as a signal's handler may
+    gather([x, y])
+    assert (x._address, x.asnumpy().tolist(), y.asnumpy().tolist()) == (was, [1, 1], [2, 2])
+
+
+def test_arrays_whose_move_fails_stay_where_they_are(monkeypatch):
+    x, y = arrays(1, 2)
+    places = [x._address, y._address]
+
+    def fail():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(gather_module, "ffi", Meanwhile(fail))
+    with pytest.raises(KeyboardInterrupt):
+        gather([x, y])
+    assert [x._address, y._address] == places
+    assert (x + y).asnumpy().tolist() == [3, 3]
+
+
+def test_what_others_know_is_not_moved():
+    x, y, z = arrays(1, 2, 3)
+    view = y[1:]
+    gather([x, y, z])
+    assert x._chunk is z._chunk and y._chunk is view._chunk is not x._chunk
+    assert (x + y + z).asnumpy().tolist() == [6, 6]
 
 
 def test_an_address_is_asked_for_through_the_memory():

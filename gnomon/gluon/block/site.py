@@ -15,10 +15,10 @@ from gnomon.executor.passes import Passes
 from gnomon.gluon.block.program import Program
 from gnomon.ndarray.core.array import of_zeros
 from gnomon.ndarray.core.bounded_cache import BoundedCache
-from gnomon.ndarray.core.gather import gather
 from gnomon.ndarray.core.layout import dense
 from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.core.tape import Bundle, Leaf
+from gnomon.ndarray.lazy.gather import gather
 
 KINDS_KEPT = 128  # of inputs, for which there are programs: one for each arena that they work in
 

@@ -6,35 +6,54 @@ parameters of a network are read together and written together, so one variable 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
+from itertools import accumulate
 from typing import Any
 
 from gnomon import engine
 from gnomon.ndarray.core.array import Array
-from gnomon.ndarray.core.chunk import Pooled, allocate
+from gnomon.ndarray.core.chunk import Chunk, Pooled, allocate
+from gnomon.ndarray.lazy.states import State, hiding, put_away
 from gnomon.runtime.ffi import ffi, pointer
 
 LARGEST = 1 << 16  # bytes: work on larger arrays takes longer than their entry
-_ALONE = 2  # references to a chunk that one array holds, while they are counted
 _GRAIN = 64
 
 
 def gather(arrays: Iterable[Any]) -> None:
-    """Move those that are small, and whose memory no other array knows, into one block."""
+    """Move those that are small, and whose memory no other code knows, into one block.
+
+    From before it is looked for that until they are moved, code that asks for their memory waits.
+    """
     small = [x for x in dict.fromkeys(arrays) if _is_movable(x)]
     for x in small:
         engine.get().wait_for_var(x._chunk, write=True)
-    small = [x for x in small if sys.getrefcount(x._chunk) == _ALONE]
     if len(small) < 2:
         return
     sizes = [-(-x._layout.nbytes // _GRAIN) * _GRAIN for x in small]
     block = allocate(sum(sizes), small[0].context)
-    offset = 0
-    for x, size in zip(small, sizes, strict=True):
-        ffi.memmove(pointer(block.address + offset), pointer(x._address), x._layout.nbytes)
-        x._materialize(block, offset)
-        offset += size
+    hidden: list[tuple[Any, State, int]] = []
+    with hiding():
+        try:
+            for x, offset in zip(small, accumulate(sizes, initial=0), strict=False):
+                state = State(x._chunk, x._offset, None)
+                hidden.append((x, state, offset))
+                if not put_away(x, state):
+                    hidden.pop()
+            if len(hidden) > 1:
+                _move(hidden, block)
+        finally:  # what was not moved
+            for x, state, _ in hidden:
+                state.materialize(x)
+
+
+def _move(hidden: Iterable[tuple[Any, State, int]], block: Chunk) -> None:
+    """Give hidden arrays their memory in a block, with the elements that they have."""
+    for x, state, offset in hidden:
+        here = state.chunk.address + state.offset
+        ffi.memmove(pointer(block.address + offset), pointer(here), x._layout.nbytes)
+        if x._pending_in is state:  # no handler of a signal asked for it
+            x._materialize(block, offset)
 
 
 def _is_movable(array: Any) -> bool:

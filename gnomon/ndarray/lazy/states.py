@@ -13,7 +13,7 @@ import sys
 from typing import Any
 
 from gnomon.context import Context
-from gnomon.lock import reentrant
+from gnomon.lock import Reentrant, reentrant
 from gnomon.ndarray.core.chunk import Chunk
 
 _getrefcount = sys.getrefcount
@@ -50,6 +50,26 @@ def _alone() -> int:
 _ALONE = _alone()
 
 
+def put_away(array: Any, state: State) -> bool:
+    """Have an array in memory wait in a state of that; whether it does, and no other looks there.
+
+    Where another may, the array stays as it is.
+    """
+    chunk = state.chunk
+    with _lock[0]:
+        # no call from here to that of `_defer`: no other thread comes between
+        if array._pending_in is not None or array._chunk is not chunk:
+            return False
+        is_alone = False
+        try:
+            array._defer(state, 0)  # a thread that asks for memory from here on waits
+            is_alone = _getrefcount(chunk) <= _ALONE
+        finally:  # an interrupt, too, leaves it in its place
+            if not is_alone:
+                array._materialize(chunk, state.offset)
+        return is_alone
+
+
 def hide(array: Any, record: Any) -> bool:
     """Have an array changed by what is noted in `record`; whether it is known to be the only one.
 
@@ -62,22 +82,10 @@ def hide(array: Any, record: Any) -> bool:
                 return False
             state.record = record
             return True
-    chunk, offset = array._chunk, array._offset
-    if array._tape is not None or array._layout.strides is not None or chunk.shared:
+    state = State(array._chunk, array._offset, record)
+    if array._tape is not None or array._layout.strides is not None or state.chunk.shared:
         return False
-    state = State(chunk, offset, record)
-    with _lock[0]:
-        # no call from here to that of `_defer`: no other thread comes between
-        if array._pending_in is not None or array._chunk is not chunk:
-            return False
-        is_alone = False
-        try:
-            array._defer(state, 0)  # a thread that asks for memory from here on waits
-            is_alone = _getrefcount(chunk) <= _ALONE
-        finally:  # an interrupt, too, leaves it in its place
-            if not is_alone:
-                array._materialize(chunk, offset)
-        return is_alone
+    return put_away(array, state)
 
 
 def is_hidden_in(array: Any, record: Any) -> bool:
@@ -87,6 +95,11 @@ def is_hidden_in(array: Any, record: Any) -> bool:
 
 
 _lock = [reentrant()]  # a forked child gets another one
+
+
+def hiding() -> Reentrant:
+    """The lock under which arrays are hidden: what asks for the memory of one waits for it."""
+    return _lock[0]
 
 
 def _in_child() -> None:
