@@ -12,6 +12,7 @@ import pytest
 
 from gnomon import autograd, config, engine, nd
 from gnomon.base import DeviceError
+from gnomon.engine.var import NO_JOBS
 from gnomon.native import serve
 from gnomon.native.serve import served
 from gnomon.ndarray.core import chunk
@@ -86,7 +87,7 @@ def spoiled(chance, operands, out):
     if kind == 4 and arrays:
         x = chance.choice(arrays)
         put(x._chunk, "readers", {1})
-        return lambda: put(x._chunk, "readers", chunk.NO_JOBS)
+        return lambda: put(x._chunk, "readers", NO_JOBS)
     return lambda: None
 
 
@@ -149,7 +150,7 @@ def test_pending_operands_both_ways():
 def test_nothing_is_kept_and_nothing_is_lost():
     (fast,) = served(repeat.repeat)
     cases = known()
-    things = [None, False, True, Array.main, 0, 1, chunk.NO_JOBS]
+    things = [None, False, True, Array.main, 0, 1, NO_JOBS]
 
     def grown(case):
         known, operands, out, ctx = case
@@ -272,9 +273,7 @@ def test_chunks_both_ways(nbytes):
             None,
             None,
         ]
-        assert (
-            made.pending_readers == [] and made.readers is chunk.NO_JOBS and made.address % 64 == 0
-        )
+        assert made.pending_readers == [] and made.readers is NO_JOBS and made.address % 64 == 0
         assert (shelf.taken, len(shelf.idle)) == (before + 1, count - 1)
         address = made.address
         del made

@@ -184,15 +184,17 @@ class Array(Frozen):
         return self._chunk.owner
 
     @property
-    def _address(self) -> int:
-        """Where the elements begin in the processor's memory."""
+    def _start(self) -> int:
+        """Where the elements begin in the memory of their device."""
         chunk = self._chunk  # first: no other thread moves the array then
         return chunk.address + self._offset
+
+    _address = _start  # in the processor's memory: an error where that is another's
 
     def _span(self) -> tuple[int, int]:
         """The addresses of the first byte and of the one after the last."""
         low, high = self._layout.reach()
-        start = self._address
+        start = self._start
         return start + low, start + high
 
     def _buffer(self) -> Buffer:
@@ -270,23 +272,12 @@ def array_on(chunk: Chunk, layout: Layout, offset: Boxed = 0) -> Array:
 
 
 @native
-def pending_in(group: object, index: Boxed, layout: Layout) -> Array:
-    """An array that has no memory yet: a result of `group`."""
-    made = new(Array.main)
-    put(made, "_layout", layout)
-    put(made, "_tape", None)
-    put(made, "_pending_in", group)
-    put(made, "_index", index)
-    return made
-
-
-@native
-def noted_in(record: object, index: Boxed, layout: Layout, place: object) -> Array:
-    """An array that has no memory yet, with a place on the tape: a result of `record`."""
+def pending_in(group: object, index: Boxed, layout: Layout, place: object) -> Array:
+    """An array that has no memory yet, maybe with a place on the tape: a result of `group`."""
     made = new(Array.main)
     put(made, "_layout", layout)
     put(made, "_tape", place)
-    put(made, "_pending_in", record)
+    put(made, "_pending_in", group)
     put(made, "_index", index)
     return made
 
@@ -305,7 +296,7 @@ def defer(array: Array, group: object, index: Boxed) -> None:
 
 def serve() -> None:
     """From now on arrays get their memory by native code, where there may be such."""
-    at, noted = served(array_on, noted_in)
+    at, noted = served(array_on, pending_in)
     Array._at, Array._noted = staticmethod(at), staticmethod(noted)  # type: ignore[method-assign]
     ways = methods((Array, materialize_in), (Array, defer))
     Array._materialize, Array._defer = ways  # type: ignore[method-assign]

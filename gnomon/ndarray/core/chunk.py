@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from gnomon.context import Context
 from gnomon.engine import Var
-from gnomon.engine.var import NO_JOBS, begun
+from gnomon.engine.var import begun
 from gnomon.native.serve import methods, served
 from gnomon.native.words import Boxed, native, new, whole
 from gnomon.ndarray.core.layout import Layout
@@ -52,10 +52,10 @@ class Chunk(Var):
 def held(
     chunk: Chunk, address: Boxed, ctx: Context, owner: object, nbytes: Boxed, shared: bool
 ) -> None:
-    """Set all slots of a chunk, but `shelf`."""
+    """Set all slots of a chunk, but `shelf`; the address first, which `forget` asks for."""
+    put(chunk, "address", address)
     begun(chunk, None)
     put(chunk, "pending_readers", [])
-    put(chunk, "address", address)
     put(chunk, "ctx", ctx)
     put(chunk, "owner", owner)
     put(chunk, "nbytes", nbytes)
@@ -96,19 +96,7 @@ def pooled(address: Boxed, shelf: pool.Shelf, nbytes: Boxed, ctx: Context) -> Po
     """A chunk on a block that a shelf takes back."""
     made = new(Pooled)
     put(made, "shelf", shelf)
-    put(made, "address", address)
-    put(made, "nbytes", nbytes)
-    put(made, "ctx", ctx)
-    put(made, "owner", None)
-    put(made, "shared", False)
-    put(made, "readers", NO_JOBS)
-    put(made, "writer", None)
-    put(made, "queue", None)
-    put(made, "failure", None)
-    put(made, "name", None)
-    put(made, "version", 0)
-    put(made, "deleted", False)
-    put(made, "pending_readers", [])
+    held(made, address, ctx, None, nbytes, False)
     return made
 
 
@@ -144,9 +132,9 @@ def cleared(nbytes: int, ctx: Context) -> Pooled:
     Raises:
         DeviceError: as `allocate`.
     """
+    _, make = _ways or _natively()
     address, shelf = _pool(ctx).take_cleared(nbytes)
-    made = Pooled(address, ctx, None, nbytes)
-    put(made, "shelf", shelf)
+    made: Pooled = make(address, shelf, nbytes, ctx)
     return made
 
 

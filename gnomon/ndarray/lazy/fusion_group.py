@@ -422,7 +422,7 @@ def reopened(group: FusionGroup) -> None:
 @native
 def entered(group: FusionGroup, trace: TraceNode) -> Array | None:
     """The result of one more operator of a group; None where that was closed meanwhile."""
-    made = pending_in(group, trace.index, trace.layout)
+    made = pending_in(group, trace.index, trace.layout, None)
     if group.closed:  # what the trace reads is gone: it must not be computed
         put(group, "busy", False)
         return None

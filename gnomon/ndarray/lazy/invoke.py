@@ -275,9 +275,7 @@ def anchors_of(operands: Sequence[Any], written: range) -> tuple[tuple[int, int]
             if not apart and (k in written or j in written):
                 first, second = sorted((owner[j], owner[k]))
                 owner = [first if o == second else o for o in owner]
-    return tuple(
-        (o, x._address - operands[o]._address) for o, x in zip(owner, operands, strict=True)
-    )
+    return tuple((o, x._start - operands[o]._start) for o, x in zip(owner, operands, strict=True))
 
 
 def _forward(

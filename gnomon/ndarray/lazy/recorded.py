@@ -16,7 +16,7 @@ from typing import Any, ClassVar, cast
 from gnomon import config
 from gnomon.native.serve import served
 from gnomon.native.words import Parts, native, new, whole
-from gnomon.ndarray.core.array import Array, noted_in
+from gnomon.ndarray.core.array import Array, pending_in
 from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.core.tape import NOTED, Leaf, source
 from gnomon.ndarray.lazy.fusion_group import Own
@@ -292,7 +292,7 @@ def native_note(record: Recorded, number: object, arrays: tuple[object, ...], wa
     first: int = mark.first
     made: list[Array] = []
     for j in range(len(mark.layouts)):
-        made.append(noted_in(record, first + j, mark.layouts[j], NOTED))  # noqa: PERF401
+        made.append(pending_in(record, first + j, mark.layouts[j], NOTED))  # noqa: PERF401
     if record.mark is not before or not _is_ready(record, way):
         return None
     for operand in fresh:

@@ -151,6 +151,13 @@ def _are_gathered(
 
 
 @native
+def _put_numbers(numbers: tuple[int, ...], words: Words) -> None:
+    """Have words hold the numbers of an entry."""
+    for k in range(len(numbers)):
+        words[k] = wrapped(numbers[k])
+
+
+@native
 def _applied(
     entry: Entry, arrays: tuple[object, ...], out: Array | None, key: tuple[object, ...],
     ctx: Context | None, recording: bool,
@@ -170,10 +177,7 @@ def _applied(
         made = [out]
     if not is_unobserved() or not _are_gathered(arrays, out, key, integers, recording):
         return None
-    behind = own + len(made)
-    numbers = entry[2]
-    for k in range(len(numbers)):
-        behind[k] = wrapped(numbers[k])
+    _put_numbers(entry[2], own + len(made))
     fire(fast_path, integers)
     if out is not None:
         chunk = out._chunk
@@ -193,10 +197,7 @@ def _pushed(
     integers = scratch(long.integers)
     own = integers + len(arrays)
     made = results(ctx, entry[1], own)
-    behind = own + len(made)
-    numbers = entry[2]
-    for k in range(len(numbers)):
-        behind[k] = wrapped(numbers[k])
+    _put_numbers(entry[2], own + len(made))
     if not _is_begun(long, arrays, key, integers, made, recording):
         return None
     return made[0] if len(made) == 1 else made

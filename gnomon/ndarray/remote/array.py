@@ -45,19 +45,9 @@ class RemoteNDArray(NDArray):
         what = f"an array of shape {self.shape} on {self.context}"
         raise DeviceError(f"{what}: this is not done there yet, expected an array on cpu(0)")
 
-    @property
-    def _start(self) -> int:
-        """Where the elements begin in the device's memory."""
-        return self._chunk.address + self._offset
-
     @staticmethod
     def _at(chunk: Chunk, layout: Layout, offset: int = 0) -> Any:
         return at(chunk, layout, offset)
-
-    def _span(self) -> tuple[int, int]:
-        low, high = self._layout.reach()
-        start = self._start
-        return start + low, start + high
 
     def _buffer(self) -> Buffer:
         layout, chunk = self._layout, self._chunk
@@ -218,7 +208,7 @@ def _bytes(source: Any, dest: Any) -> Callable[[], object] | None:
     chunk = source._chunk  # first: what is pending on it is computed
     if not (alike and there) or chunk is dest._chunk:
         return None
-    begin = source._address if here else source._start
+    begin = source._start
     copy = pool.pool_of(dest._chunk.ctx).device.copy
     return partial(_copied, copy, dest._start, begin, nbytes, (chunk, dest._chunk))
 
