@@ -32,18 +32,17 @@ def gather(arrays: Iterable[Any]) -> None:
         return
     sizes = [-(-x._layout.nbytes // _GRAIN) * _GRAIN for x in small]
     block = allocate(sum(sizes), small[0].context)
-    hidden: list[tuple[Any, State, int]] = []
+    offsets = accumulate(sizes, initial=0)
+    places = [
+        (x, State(x._chunk, x._offset, None), k) for x, k in zip(small, offsets, strict=False)
+    ]
     with hiding():
         try:
-            for x, offset in zip(small, accumulate(sizes, initial=0), strict=False):
-                state = State(x._chunk, x._offset, None)
-                hidden.append((x, state, offset))
-                if not put_away(x, state):
-                    hidden.pop()
+            hidden = [place for place in places if put_away(*place[:2])]
             if len(hidden) > 1:
                 _move(hidden, block)
         finally:  # what was not moved
-            for x, state, _ in hidden:
+            for x, state, _ in places:
                 state.materialize(x)
 
 
