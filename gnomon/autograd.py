@@ -196,11 +196,11 @@ def get_symbol(x: Any) -> Any:
     return load_module("gnomon.symbol.recorded").recorded(place)
 
 
-def _brought(grad: Any, home: Context | None) -> Any:
+def _brought(grad: Any, ctx: Context | None) -> Any:
     """A gradient, copied to the device of its input if its own has another memory."""
-    if home is None or not isinstance(grad, Array) or together(grad.context, home):
+    if ctx is None or not isinstance(grad, Array) or together(grad.context, ctx):
         return grad
-    return grad.as_in_context(home)
+    return grad.as_in_context(ctx)
 
 
 class Function:
@@ -246,21 +246,21 @@ class Function:
             self._used = True
             gives = [place is not None for place in places]
             kinds = [(x._layout, x.context) for x in outputs]
-            homes = [x.context if isinstance(x, Array) else None for x in inputs]
-            call = Call(lambda *grads: self._gradients(homes, grads))
+            contexts = [x.context if isinstance(x, Array) else None for x in inputs]
+            call = Call(lambda *grads: self._gradients(contexts, grads))
             node = Node(call, places, gives, (), kinds)
             for k, x in enumerate(outputs):
                 put(x, "_tape", Output(node, k))
         return outputs[0] if isinstance(found, Array) else outputs
 
-    def _gradients(self, homes: Sequence[Context | None], grads: Sequence[Any]) -> list[Any]:
+    def _gradients(self, contexts: Sequence[Context | None], grads: Sequence[Any]) -> list[Any]:
         """What `backward` gives, one gradient an input, each on the device of that."""
         found = _list("Function.backward", "result", self.backward(*grads))
-        if len(found) != len(homes):
+        if len(found) != len(contexts):
             where = f"{type(self).__name__}.backward"
-            expected = f"{len(homes)} gradients, one an input"
+            expected = f"{len(contexts)} gradients, one an input"
             raise ParamError(complaint(where, "return value", expected, len(found)))
-        return [_brought(grad, home) for grad, home in zip(found, homes, strict=True)]
+        return [_brought(grad, ctx) for grad, ctx in zip(found, contexts, strict=True)]
 
     def forward(self, *inputs: Any) -> Any:
         """Hook: the outputs, computed from the inputs."""

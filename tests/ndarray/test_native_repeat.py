@@ -20,6 +20,7 @@ from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.lazy import materialize, repeat
 from gnomon.ndarray.lazy.applied import applying
 from gnomon.ndarray.lazy.fusion_group import here
+from gnomon.ndarray.lazy.trace import EMPTY
 from gnomon.record import put
 from gnomon.runtime.devices import pool
 from gnomon.runtime.statements.fields import readable
@@ -29,8 +30,9 @@ SHAPES = [(), (1,), (3,), (0, 2), (2, 3), (4, 40)]
 
 @pytest.fixture(autouse=True)
 def natively(only_what_is_new_is_collected):
-    """Native code is served, whatever the environment says."""
+    """Native code is served, whatever the environment says, to traces met before as well."""
     config.set("native", True)
+    EMPTY.after.clear()  # those met where none is served have no fast paths
     yield
     config.reset("native")
 

@@ -245,11 +245,11 @@ def replaced(dest: Any, made: Any) -> bool:
         ):
             return False
         old, new = dest._index, made._index
-        home = before.in_place.get(old)
-        if home is not None:
+        target = before.in_place.get(old)
+        if target is not None:
             if before is not after:
                 return False
-            after.in_place[new] = home
+            after.in_place[new] = target
         put(dest, "_pending_in", after)
         put(dest, "_index", new)
         after.results[new] = dest
