@@ -282,10 +282,8 @@ def _push_entered(engine: EngineState, operator: Operator) -> bool:
 @native
 def push(engine: EngineState, operator: object, ctx: object = None, priority: object = 0) -> None:
     """Push a prepared operator."""
-    if type(operator) is not Operator or operator.brief or ctx is not None:
-        _PUSH(engine, operator, ctx, priority)
-        return
-    if not _is_zero(priority):
+    is_usual = ctx is None and _is_zero(priority)
+    if type(operator) is not Operator or operator.brief or not is_usual:
         _PUSH(engine, operator, ctx, priority)
         return
     pushed = False

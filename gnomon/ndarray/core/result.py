@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gnomon.context import Context
-from gnomon.native.words import Words, native, new
-from gnomon.ndarray.core.array import Array
+from gnomon.native.words import Words, native
+from gnomon.ndarray.core.array import Array, array_on
 from gnomon.ndarray.core.chunk import memory
 from gnomon.ndarray.core.layout import Layout
 from gnomon.record import put
@@ -15,13 +15,7 @@ def result(ctx: Context, layout: Layout) -> Array:
     """An array in new memory, which is written by the time that anybody sees it."""
     chunk = memory(ctx, layout)
     put(chunk, "version", 1)
-    made = new(Array.main)
-    put(made, "_chunk", chunk)
-    put(made, "_offset", 0)
-    put(made, "_layout", layout)
-    put(made, "_tape", None)
-    put(made, "_pending_in", None)
-    return made
+    return array_on(chunk, layout, 0)
 
 
 @native

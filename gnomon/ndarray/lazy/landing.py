@@ -12,7 +12,7 @@ from __future__ import annotations
 from gnomon.engine.fast_path import fire
 from gnomon.engine.var import is_free, is_unread
 from gnomon.native.words import MOST, Parts, Words, native, scratch, wrapped
-from gnomon.ndarray.core.array import Array
+from gnomon.ndarray.core.array import Array, materialize_in
 from gnomon.ndarray.core.chunk import Chunk
 from gnomon.record import put
 
@@ -53,7 +53,5 @@ def fast_path(
     for k in range(landings):
         array = holders[k]
         left[k] = array._pending_in
-        put(array, "_offset", words[first + k] - written[k].address)
-        put(array, "_chunk", written[k])
-        put(array, "_pending_in", None)
+        materialize_in(array, written[k], words[first + k] - written[k].address)
     return True

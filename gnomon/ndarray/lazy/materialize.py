@@ -21,7 +21,7 @@ from gnomon.engine.fast_path import fire
 from gnomon.engine.var import is_free
 from gnomon.native.serve import methods
 from gnomon.native.words import Words, double_bits, native, scratch, single_bits
-from gnomon.ndarray.core.array import Array
+from gnomon.ndarray.core.array import Array, materialize_in
 from gnomon.ndarray.core.chunk import Chunk, memory
 from gnomon.ndarray.lazy.fusion_group import FusionGroup, emptied
 from gnomon.ndarray.lazy.recipe import Recipe
@@ -97,9 +97,7 @@ def _ran_fast_path(
         return False
     fire(fast_path, integers)
     put(chunk, "version", 1)
-    put(array, "_offset", 0)
-    put(array, "_chunk", chunk)
-    put(array, "_pending_in", None)
+    materialize_in(array, chunk, 0)
     emptied(group, True)
     return True
 

@@ -36,9 +36,12 @@ from gnomon.runtime.execution.thread_code import (
     ALL,
     FUTEX,
     FUTEX_WAIT,
+    SIG_SETMASK,
+    mask_signals,
     now,
     pthread_create,
     pthread_detach,
+    pthread_sigmask,
     rouse,
     syscall,
 )
@@ -64,8 +67,6 @@ NOTHING = Words(id(None))
 sched_getcpu = CFunction("int sched_getcpu()")
 sched_getaffinity = CFunction("int sched_getaffinity(int, long, void *)")
 pthread_setaffinity = CFunction("int pthread_setaffinity_np(void *, long, void *)")
-pthread_sigmask = CFunction("int pthread_sigmask(int, void *, void *)")
-sigfillset = CFunction("int sigfillset(void *)")
 as_integer = CFunction("long PyLong_AsLongLong(void *)")
 no_memory = CFunction("void * PyErr_NoMemory()")
 take = CFunction("void Py_IncRef(void *)")
@@ -232,12 +233,10 @@ def start() -> None:
     """Starts the stream's thread, without signals, which are for the threads of Python."""
     if THREAD.started != 0:
         return
-    every = scratch(16)
     old = scratch(16)
-    sigfillset(every)
-    pthread_sigmask(2, every, old)  # SIG_SETMASK
+    mask_signals(old)
     failed = pthread_create(THREAD + Thread.handle, None, address_of(serve), 0)
-    pthread_sigmask(2, old, None)
+    pthread_sigmask(SIG_SETMASK, old, None)
     THREAD.started = 1 if failed == 0 else 2
     if failed == 0:
         pthread_detach(THREAD.handle)

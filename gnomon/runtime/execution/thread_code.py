@@ -26,6 +26,7 @@ it sleeps: no wake-up is lost. It sleeps by Linux's futex, elsewhere by one POSI
 from __future__ import annotations
 
 import platform
+import signal
 import sys
 from time import CLOCK_MONOTONIC
 
@@ -44,6 +45,7 @@ from gnomon.native.words import Ints, Words, call, native, scratch
 
 PATIENCE = 250_000  # ns: outlasts what Python does between two steps of a small network
 ALL = 0x7FFFFFFF  # threads to wake
+SIG_SETMASK = int(signal.SIG_SETMASK)
 FUTEX_WAIT, FUTEX_WAKE = 128, 129  # both private to the process
 _NUMBERS = {"x86_64": 202, "aarch64": 98, "riscv64": 98, "ppc64le": 221, "s390x": 238}
 #: Linux's number of the call, or 0 where there is none
@@ -54,6 +56,7 @@ BUSY = shared(Ints)
 SPINS = shared(Ints)
 TICKET = shared(Words)
 NUMBER = Ints(TICKET.address + (4 if sys.byteorder == "little" else 0))  # its high half
+CLAIMS = Ints(TICKET.address + (0 if sys.byteorder == "little" else 4))  # its low half
 PENDING = shared(Ints)
 SLEEPERS = shared(Ints)
 WAITING = shared(Ints)
@@ -125,6 +128,14 @@ def rouse(word: Ints, count: int) -> None:
     _cond_broadcast(CHANGED)
 
 
+@native
+def mask_signals(before: Words) -> None:
+    """Keep all signals off this thread; `before` gets the mask that it had."""
+    every = scratch(16)
+    sigfillset(every)
+    pthread_sigmask(SIG_SETMASK, every, before)
+
+
 # --- jobs -------------------------------------------------------------------------------------
 
 
@@ -167,7 +178,7 @@ def share(function: int, block: int, tasks: int) -> None:
     if load(SLEEPERS) != 0:
         rouse(NUMBER, tasks - 1)
     drain(True)
-    if not comes_to_end():
+    if not comes(PENDING, -1, False):
         store(WAITING, 1)
         left = load(PENDING)
         while left != 0:
@@ -185,16 +196,14 @@ def start_workers() -> None:
     if JOB.workers + 1 >= load(THREADS, "monotonic"):
         return
     thread = scratch(1)
-    every = scratch(16)
     old = scratch(16)
-    sigfillset(every)
-    pthread_sigmask(2, every, old)  # SIG_SETMASK
+    mask_signals(old)
     while JOB.workers + 1 < load(THREADS, "monotonic"):
         if pthread_create(thread, None, address_of(work), JOB.workers + 1) != 0:
             break
         pthread_detach(thread[0])
         JOB.workers = JOB.workers + 1
-    pthread_sigmask(2, old, None)
+    pthread_sigmask(SIG_SETMASK, old, None)
 
 
 @native
@@ -217,14 +226,14 @@ def drain(forwards: bool) -> None:
 
 
 @native
-def comes_to_end() -> bool:
-    """Whether all tasks end before patience does."""
+def comes(place: Ints, bits: int, wanted: bool) -> bool:
+    """Whether some of the bits of a word are set, or none is, as `wanted`, before patience ends."""
     for _ in range(SPINS[0]):
-        if load(PENDING, "acquire") == 0:
+        if (load(place, "acquire") & bits != 0) == wanted:
             return True
         pause()
     begin = now()
-    while load(PENDING, "acquire") != 0:
+    while (load(place, "acquire") & bits != 0) != wanted:
         sched_yield()
         if now() - begin >= PATIENCE:
             return False
@@ -242,7 +251,7 @@ def work(number: int) -> None:
             sleep(THREADS, threads)
             continue
         drain(False)
-        if not finds_task():
+        if not comes(CLAIMS, 0xFFFF, True):
             sleep_between_jobs()
 
 
@@ -253,21 +262,6 @@ def sleep_between_jobs() -> None:
     if ticket & 0xFFFF == 0:
         sleep(NUMBER, ticket >> 32)
     add(SLEEPERS, -1)
-
-
-@native
-def finds_task() -> bool:
-    """Whether there is a task before patience ends."""
-    for _ in range(SPINS[0]):
-        if load(TICKET, "monotonic") & 0xFFFF != 0:
-            return True
-        pause()
-    begin = now()
-    while load(TICKET, "monotonic") & 0xFFFF == 0:
-        sched_yield()
-        if now() - begin >= PATIENCE:
-            return False
-    return True
 
 
 @native

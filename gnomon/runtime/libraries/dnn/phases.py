@@ -26,6 +26,7 @@ from gnomon.runtime.compiler import jit
 from gnomon.runtime.devices import pool
 from gnomon.runtime.execution import threads
 from gnomon.runtime.execution.program import Program, Status, Step, estimated
+from gnomon.runtime.execution.thread_code import SIG_SETMASK, mask_signals, pthread_sigmask
 from gnomon.runtime.execution.threads import gnomon_parallel
 from gnomon.runtime.ffi import Block, symbol
 from gnomon.runtime.libraries.dnn.library import (
@@ -46,8 +47,6 @@ _execute = CFunction("int dnnl_primitive_execute(void *, void *, int, void *)")
 _set_place = CFunction("int dnnl_memory_set_data_handle(void *, void *)")
 _get_threads = CFunction("int omp_get_max_threads()")
 _set_threads = CFunction("void omp_set_num_threads(int)")
-_every_signal = CFunction("int sigfillset(void *)")
-_mask = CFunction("int pthread_sigmask(int, void *, void *)")
 
 
 class Tasks(Struct):
@@ -84,12 +83,10 @@ def do_task(tasks: Tasks, task: int, count: int) -> None:
     if tasks.masked == 0:
         do_operations(tasks, task)
         return
-    every = scratch(16)
     before = scratch(16)
-    _every_signal(every)
-    _mask(2, every, before)  # SIG_SETMASK
+    mask_signals(before)
     do_operations(tasks, task)
-    _mask(2, before, None)
+    pthread_sigmask(SIG_SETMASK, before, None)
 
 
 @native
