@@ -113,16 +113,17 @@ def enter(block, skip=0):
 code.THREAD.spins, code.THREAD.threshold = 3, 1 << 40
 tasks = [enter(1), enter(2, skip=1), enter(3)]
 wait = Block([3, 100, -1])
+def waited():
+    code.stream_wait(code.Wait(wait.address))
+    return waited() if wait.words[2] == code.AGAIN else wait.words[2]  # after 20 ms of help
 assert not code.run_next(49)  # too long to help with
-code.stream_wait(code.Wait(wait.address))
-assert wait.words[2] == code.OVER and ran == [(1, [1, 0]), (3, [3, 9])], ran
+assert waited() == code.OVER and ran == [(1, [1, 0]), (3, [3, 9])], ran
 assert (code.DONE[0], code.LOAD[0], list(words.words)) == (3, 0, [3, 9])
 assert 0 < tasks[0].words[5] <= tasks[0].words[6] and tasks[1].words[5] == 0
 status.words[0] = 4
 tasks += [enter(5), enter(6)]
 wait.words[0] = 5
-code.stream_wait(code.Wait(wait.address))
-assert wait.words[2] == code.STANDS and (code.DONE[0], tasks[3].words[7]) == (4, 4)
+assert waited() == code.STANDS and (code.DONE[0], tasks[3].words[7]) == (4, 4)
 code.stream_renew(0)
 assert code.HEAD[0] == code.DONE[0] == 4 and not code.waits()
 """
