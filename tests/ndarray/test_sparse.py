@@ -15,10 +15,14 @@ import gnomon as mx
 from gnomon import autograd, config, nd
 from gnomon.base import ShapeError
 from gnomon.ndarray.sparse import apply
+from tests.simulated import device  # noqa: F401
 
 RECORDED = json.loads((Path(__file__).parent.parent / "golden" / "sparse.json").read_text())
 
-pytestmark = pytest.mark.filterwarnings("ignore:copyto")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:copyto"),
+    pytest.mark.usefixtures("device"),
+]
 
 
 @pytest.mark.parametrize("case", statements.cases("sparse"))
