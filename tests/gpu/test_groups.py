@@ -133,7 +133,10 @@ def test_states_are_where_their_operator_is():
         x = mx.sym.Variable("x") * 2
     with group("two"):
         net = mx.sym.BatchNorm(x, name="bn")
-    args = {"x": nd.ones((4, 3), ctx=G), **{f"bn_{n}": nd.ones(3, ctx=H) for n in ("gamma", "beta")}}
+    args = {
+        "x": nd.ones((4, 3), ctx=G),
+        **{f"bn_{n}": nd.ones(3, ctx=H) for n in ("gamma", "beta")},
+    }
     for ctx in (H, G, CPU):
         aux = {f"bn_moving_{n}": nd.ones(3, ctx=ctx) for n in ("mean", "var")}
         groups = {"one": G, "two": H}

@@ -267,6 +267,15 @@ def test_optimizers_leave_rows_without_gradient_alone(name, lazy):
     assert bool((weight.asnumpy()[still] == 1).all()) == lazy
 
 
+def test_a_gradient_that_has_a_row_twice_is_added_up():
+    kept = nd.sparse.retain(rows((4, 2), 1, 3)[0], nd.array([2, 0, 2]))
+    weight = nd.ones((4, 2))
+    mx.optimizer.create("sgd", learning_rate=0.5).update(0, weight, kept, None)
+    np.testing.assert_array_equal(weight.asnumpy(), 1 - kept.asnumpy() / 2)
+    with pytest.raises(mx.MXNetError, match="'grad': expected an array beside the weight"):
+        nd.sgd_update(kept, kept, out=kept, lr=1.0)
+
+
 def test_a_store_of_sparse_arrays():
     store, (x, a) = mx.kv.create("local"), rows((6, 2), 0.5, 3)
     store.init("w", nd.zeros((6, 2)).tostype("row_sparse"))
