@@ -57,11 +57,11 @@ def push(statements: Abstract, arena: Arena) -> list[Nest]:
     place = [expand(t) for t in value.places(index)]
     term = arena.cast(expand(arena.elem(source, index)), compute_dtype(dest.dtype))
     variables = tuple(i.payload for i in index if i.op == "var")
-    place_in = offset_of(arena, dest, place)
+    offset = offset_of(arena, dest, place)
     if saver == PUT:
-        return [Nest(variables, (Root(dest, "saveto", place_in, term),))]
+        return [Nest(variables, (Root(dest, "saveto", offset, term),))]
     turns = tuple(i.payload for i in index[:meeting] if i.op == "var")
-    added = Nest(variables, (Root(dest, PUSHED[saver], place_in, term),), turns)
+    added = Nest(variables, (Root(dest, PUSHED[saver], offset, term),), turns)
     return [zeros(dest, arena), added] if saver == "saveto" else [added]
 
 

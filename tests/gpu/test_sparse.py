@@ -40,7 +40,7 @@ def test_moved_between_devices_and_storages(stype, here, there):
     x, dense = on(stype, here), nd.array(A, ctx=here)
     for found in (x.copyto(there), x.as_in_context(there), nd.array(x, ctx=there)):
         same(found, A, stype, there)
-        assert found.indices.context == moved.data.context == there
+        assert found.indices.context == found.data.context == there
     for source in (x, dense):
         for kind in (stype, "default"):
             dest = nd.zeros(A.shape, there, stype=kind)
