@@ -14,6 +14,7 @@ import gnomon as mx
 from gnomon import autograd, gluon, nd
 from gnomon.base import DeviceError
 from gnomon.expr.ext.take import take_grad
+from gnomon.kvstore.rows import of_rows, to_rows
 from gnomon.plan.statement import PUT, Store
 from gnomon.runtime.statements import transfer
 from tests.gpu.moved import moved, run
@@ -190,6 +191,12 @@ def test_stores(kind):
     store.row_sparse_pull("w", out=outs, row_ids=every)
     for out in outs:
         same(out, np.zeros(A.shape), "row_sparse", out.context)
+
+
+def test_rows_travel_on_the_processor():
+    with G:
+        again = of_rows(to_rows(on("row_sparse")), A.shape, "float32")
+    same(again, A, "row_sparse", CPU)
 
 
 def look_up(kind, contexts, hybridize=False):
