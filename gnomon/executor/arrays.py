@@ -96,7 +96,7 @@ def assign(dest: Any, value: Any) -> None:
         return
     if not is_here(dest) and is_array(value) and dest._layout is value._layout:
         way = ways.get(dest.context.device_typeid)
-        if way is not None:
+        if way is not None and dest.stype == value.stype == "default":
             way.move(value, dest)
             return
     if isinstance(dest._pending_in, Input):

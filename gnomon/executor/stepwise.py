@@ -26,6 +26,7 @@ from gnomon.executor.train_step import Feed, Follower, check_feeds
 from gnomon.graph.node import Entry, Node
 from gnomon.graph.place import CrossDeviceCopy, contexts, place, with_copies
 from gnomon.graph.storage import storage
+from gnomon.ndarray.core.elsewhere import check_together
 
 
 class StepwiseExecutor(Executor):
@@ -53,6 +54,7 @@ class StepwiseExecutor(Executor):
         self.arena = arena or Arena(ctx)
         self._monitor, self._monitor_all = None, False
         placed = place(symbol._graph, ctx, groups, contexts_of(symbol._graph, bound))
+        self._check_states(placed)
         self._graph = graph = with_copies(symbol._graph, placed)
         self._where = contexts(graph.topo) or placed
         self._wanted = [k for k, request in enumerate(self._grad_req) if request != "null"]
@@ -78,6 +80,15 @@ class StepwiseExecutor(Executor):
             name, array, grad = f"args_grad[{names[k]}]", self.arg_arrays[k], self.grad_arrays[k]
             arrays.check("bind", name, array, grad)
             arrays.check_context("bind", name, array.context, grad)
+
+    def _check_states(self, placed: Mapping[Node, Context]) -> None:
+        """Refuse states that are elsewhere than the operator that changes them."""
+        states = dict(zip(self._symbol._graph.auxiliary, self.aux_arrays, strict=True))
+        for node in self._symbol._graph.topo:
+            count = 0 if node.op is None else len(node.op.auxiliary())
+            for entry in node.inputs[len(node.inputs) - count :]:
+                name, whose = f"aux_states[{entry.node.name}]", f"operator {node.name!r}"
+                check_together("bind", name, states[entry.node], placed[node], whose)
 
     @property
     def _differentiates(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gnomon import ndarray as nd
+from gnomon.context import cpu
 
 
 def to_rows(array: Any) -> tuple[Any, Any]:
@@ -13,6 +14,6 @@ def to_rows(array: Any) -> tuple[Any, Any]:
 
 
 def of_rows(rows: tuple[Any, Any], shape: tuple[int, ...], dtype: Any) -> Any:
-    """The row-sparse array that has these rows."""
+    """The row-sparse array that has these rows, on the processor."""
     numbers, data = rows
-    return nd.sparse.row_sparse_array((data, numbers), shape=tuple(shape), dtype=dtype)
+    return nd.sparse.row_sparse_array((data, numbers), tuple(shape), cpu(), dtype)

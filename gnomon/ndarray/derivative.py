@@ -47,12 +47,12 @@ def of(node: Node, grads: Sequence[Any], dests: Sequence[Any], create: bool) -> 
         return [None] * len(node.inputs)
     reads = [_or_zeros(node, grads, k) for k in gradient.needs.out_grads]
     way = ways.get(node.outputs[0][1].device_typeid)
+    if gradient.op.sparse_grad and not create:
+        return _of_rows(node, reads, dests)
     if way is not None and not create:
         found: Grads = way.gradient(node, reads, wanted, dests)
     elif not gradient.op.is_expression:
         return _on_data(node, reads, wanted, dests, create)
-    elif gradient.op.sparse_grad and not create:
-        return _of_rows(node, reads, dests)
     elif create:
         found = _recorded(node, reads, wanted)
     else:

@@ -21,14 +21,13 @@ from gnomon.base import KeywordHints, ParamError, check_kind, complaint
 from gnomon.expr import fn
 from gnomon.expr.node import Expr
 from gnomon.lr_scheduler import LRScheduler
-from gnomon.ndarray.core import storage_types
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.core.tape import changes
 from gnomon.ndarray.lazy.invoke import check_write
 from gnomon.ops.update import Update
 from gnomon.optimizer.fused import FusedUpdates, Given, Item, Join, Rates
-from gnomon.optimizer.rows import is_sparse, push_sparse
+from gnomon.optimizer.rows import push_sparse
 from gnomon.optimizer.steady import ways
 from gnomon.registry import Registry, class_name
 
@@ -226,7 +225,7 @@ class Optimizer(KeywordHints):
         if mode.recording:
             for item in items:
                 check_write(type(self).__name__, "weight", item.weight)
-        if storage_types.rules and any(map(is_sparse, items)):
+        if given.is_sparse:
             for index, item in zip(given.indices, items, strict=True):
                 push_sparse(item, self._lazy, functools.partial(self._push_one, index))
             return

@@ -69,13 +69,14 @@ class Given:
     State: `rates` are those of the last time, made of `numbers`. `counts` is the dictionary in
     which all of it has the count `count`; None where counts differ. `is_plain` says that no factor
     is on any rate, as of `changes` and the table `things`; `is_usual` that arrays are of the usual
-    class. `bound` is the work of `owner` on the arrays where they were at `places`.
+    class, `is_sparse` that one is in sparse storage. `bound` is the work of `owner` on the arrays
+    where they were at `places`.
     """
 
     __slots__ = (
         "arrays", "bound", "changes", "count", "counts", "grads", "indices", "is_plain",
-        "is_steady", "is_usual", "items", "numbers", "owner", "places", "rates", "states", "things",
-        "weights",
+        "is_sparse", "is_steady", "is_usual", "items", "numbers", "owner", "places", "rates",
+        "states", "things", "weights",
     )  # fmt: skip
 
     def __init__(
@@ -90,6 +91,7 @@ class Given:
         self.items = items
         self.arrays = [x for item in items for x in item.arrays()]
         self.is_usual = all(x.__class__ is Array.main for x in self.arrays)
+        self.is_sparse = not self.is_usual and any(x.stype != "default" for x in self.arrays)
         if not self.is_usual:
             self._check_together()
         tuples = type(indices) is type(weights) is type(grads) is tuple
@@ -188,13 +190,13 @@ class FusedUpdates:
             if bound is not None and join(bound, rates):
                 return
         if not _overlap(items):
-            self._push(items, rates)
+            self._push(items, given.arrays, rates)
             return
         width = (len(rates) - 1) // len(items)  # numbers of each update
         for start, item in zip(range(1, len(rates), width), items, strict=True):
             if overlapping(item.written(), [item.grad]):
                 item = item._replace(grad=item.grad.copy())
-            self._push([item], [rates[0], *rates[start : start + width]])
+            self._push([item], item.arrays(), [rates[0], *rates[start : start + width]])
 
     def _bound_to(self, given: Given, count: int) -> Bound | None:
         """The updates of these very arrays, by `count` rates; None where they share memory."""
@@ -213,8 +215,7 @@ class FusedUpdates:
         given.owner, given.places, given.bound = self, places, self._bound[key]
         return given.bound
 
-    def _push(self, items: Sequence[Item], rates: Sequence[float]) -> None:
-        arrays = [x for item in items for x in item.arrays()]
+    def _push(self, items: Sequence[Item], arrays: Sequence[Any], rates: Sequence[float]) -> None:
         batch, _, written = self._batch(items, arrays, len(rates))
         memory = np.array(rates, dtype=np.float64)
         batch.push(arrays, written, _places(memory), memory)

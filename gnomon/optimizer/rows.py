@@ -13,11 +13,6 @@ from gnomon.ndarray.sparse.arrays import wide
 from gnomon.optimizer.fused import Item
 
 
-def is_sparse(item: Item) -> bool:
-    """Whether an array of an update is in sparse storage."""
-    return any(x.stype != "default" for x in item.arrays())
-
-
 def push_sparse(item: Item, lazy: bool, push: Callable[[Item], None]) -> None:
     """Carry an update out by `push`, which takes dense arrays and writes into them."""
     weight, grad, states, master = item

@@ -5,7 +5,8 @@ there: n times m comparisons. Pushed, it is a loop over the source that adds eac
 belongs. Axes along which elements may meet are gone through in order by the task that has the
 others, so the sums are the same for any number of threads.
 
-A statement whose value is a scatter fills the destination with 0 and adds to it in one kernel. One
+A statement whose value is a scatter fills the destination with 0 and adds to it in one kernel, but
+for `PUT`, which stores each element where it belongs, in any order, and nothing elsewhere. One
 that a scatter is a summand of is stored without it, and then the scatter is added to the
 destination: nothing is allocated. Anywhere else, and in half floats, whose sums need more bits
 than their memory has, it is added up in scratch memory of its own size first.
@@ -28,10 +29,9 @@ from gnomon.plan.cut import Libraries, Piece, Temporary, cut, overlap
 from gnomon.plan.lower import Expander, Nest, Root, offset_of
 from gnomon.plan.materialize import materialized
 from gnomon.plan.operand import Abstract, Operand
-from gnomon.plan.statement import Saver, Store
+from gnomon.plan.statement import PUT, Saver, Store
 
 PUSHED: dict[Saver, Saver] = {"saveto": "plusto", "plusto": "plusto", "minusto": "minusto"}
-ALONE = ("saveto", *PUSHED.values())  # savers of a statement whose value is a scatter
 
 
 class Summand(NamedTuple):
@@ -57,9 +57,11 @@ def push(statements: Abstract, arena: Arena) -> list[Nest]:
     place = [expand(t) for t in value.places(index)]
     term = arena.cast(expand(arena.elem(source, index)), compute_dtype(dest.dtype))
     variables = tuple(i.payload for i in index if i.op == "var")
+    offset = offset_of(arena, dest, place)
+    if saver == PUT:
+        return [Nest(variables, (Root(dest, "saveto", offset, term),))]
     turns = tuple(i.payload for i in index[:meeting] if i.op == "var")
-    root = Root(dest, PUSHED[saver], offset_of(arena, dest, place), term)
-    added = Nest(variables, (root,), turns)
+    added = Nest(variables, (Root(dest, PUSHED[saver], offset, term),), turns)
     return [zeros(dest, arena), added] if saver == "saveto" else [added]
 
 
@@ -71,9 +73,14 @@ def zeros(dest: Operand, arena: Arena) -> Nest:
     return Nest(variables, (Root(dest, "saveto", offset_of(arena, dest, index), value),))
 
 
-def pushes(saver: str, value: Expr) -> bool:
+def pushes(saver: Saver, value: Expr) -> bool:
     """Whether a statement stores or adds a scatter, and nothing else, in its own dtype."""
-    return isinstance(value, Scatter) and saver in ALONE and sums(value)
+    return puts(saver, value) or (isinstance(value, Scatter) and saver in PUSHED and sums(value))
+
+
+def puts(saver: Saver, value: Expr) -> bool:
+    """Whether a statement puts the elements of a scatter where they belong."""
+    return saver == PUT and isinstance(value, Scatter)
 
 
 def sums(scatter: Scatter) -> bool:

@@ -19,7 +19,7 @@ from gnomon.expr.term import distinct
 from gnomon.expr.walk import postorder
 from gnomon.record import record
 
-Saver: TypeAlias = Literal["saveto", "plusto", "minusto", "multo", "divto"]
+Saver: TypeAlias = Literal["saveto", "plusto", "minusto", "multo", "divto", "putto"]
 SAVERS: dict[str, str | None] = {
     "saveto": None,
     "plusto": "add",
@@ -27,6 +27,7 @@ SAVERS: dict[str, str | None] = {
     "multo": "mul",
     "divto": "div",
 }
+PUT: Saver = "putto"  # a scatter, no two of whose elements meet: what it leaves out stays as it is
 
 
 @record(eq=False)

@@ -10,6 +10,9 @@ import pytest
 import gnomon as mx
 from gnomon import nd, sym
 from gnomon.base import GnomonError, ParamError, ShapeError
+from tests.simulated import device  # noqa: F401
+
+pytestmark = pytest.mark.usefixtures("device")
 
 MATRIX = nd.sparse.csr_matrix(([1.0, 2, 3], [0, 2, 1], [0, 2, 2, 3]), shape=(3, 4))
 DENSE = MATRIX.asnumpy()
@@ -21,7 +24,7 @@ def product(stype=None):
 
 @pytest.mark.parametrize("stype", [None, "row_sparse"])
 def test_a_product(stype):
-    e = product(stype).simple_bind(mx.cpu(), {"w": "write"}, x=(3, 4), w=(4, 2))
+    e = product(stype).simple_bind(mx.current_context(), {"w": "write"}, x=(3, 4), w=(4, 2))
     assert e.arg_dict["w"].stype == (stype or "default")
     w = np.arange(8.0).reshape(4, 2)
     (out,) = e.forward(True, x=MATRIX, w=nd.array(w))
@@ -37,15 +40,16 @@ def test_arrays_decide_when_bound():
     """Whatever the variables say, and in whatever storage gradients are wanted."""
     symbol = sym.dot(sym.var("x"), sym.var("w"))
     for grad in (nd.zeros((4, 2)), nd.sparse.zeros("row_sparse", (4, 2))):
-        e = symbol.bind(mx.cpu(), {"x": MATRIX, "w": nd.ones((4, 2))}, {"w": grad})
+        matrix = MATRIX.as_in_context(grad.context)
+        e = symbol.bind(grad.context, {"x": matrix, "w": nd.ones((4, 2))}, {"w": grad})
         e.forward(is_train=True)
         e.backward(nd.ones((3, 2)))
         np.testing.assert_allclose(grad.asnumpy(), DENSE.T @ np.ones((3, 2)))
-    assert symbol.eval(x=MATRIX, w=nd.ones((4, 2)))[0].shape == (3, 2)
+    assert symbol.eval(matrix.context, x=matrix, w=nd.ones((4, 2)))[0].shape == (3, 2)
 
 
 def test_requests_and_heads():
-    e = product().simple_bind(mx.cpu(), "add", x=(3, 4), w=(4, 2))
+    e = product().simple_bind(mx.current_context(), "add", x=(3, 4), w=(4, 2))
     e.forward(True, x=MATRIX)
     with pytest.raises(GnomonError, match="no gradient given"):
         e.backward()
@@ -57,7 +61,7 @@ def test_requests_and_heads():
 
 
 def test_backward_after_prediction_computes_again():
-    e = product().simple_bind(mx.cpu(), x=(3, 4), w=(4, 2))
+    e = product().simple_bind(mx.current_context(), x=(3, 4), w=(4, 2))
     e.forward(x=MATRIX)
     e.backward(nd.ones((3, 2)))
     np.testing.assert_allclose(e.grad_dict["w"].asnumpy(), DENSE.T @ np.ones((3, 2)))
@@ -65,7 +69,7 @@ def test_backward_after_prediction_computes_again():
 
 def test_what_no_gradient_reaches_is_zero():
     symbol = sym.Group([product(), sym.BlockGrad(sym.var("y"))])
-    e = symbol.simple_bind(mx.cpu(), x=(3, 4), w=(4, 2), y=(2,))
+    e = symbol.simple_bind(mx.current_context(), x=(3, 4), w=(4, 2), y=(2,))
     e.grad_dict["y"][:] = 7
     e.forward(True, x=MATRIX, y=nd.ones((2,)))
     e.backward([nd.ones((3, 2)), None])
@@ -77,7 +81,7 @@ def test_what_no_gradient_reaches_is_zero():
 )
 def test_a_look_up_keeps_the_rows_that_were_read(look_up):
     symbol = look_up(sym.var("d"), sym.var("w"), input_dim=1000, output_dim=3)
-    e = symbol.simple_bind(mx.cpu(), d=(4,))
+    e = symbol.simple_bind(mx.current_context(), d=(4,))
     e.forward(True, d=nd.array([7, 3, 7, 999]), w=nd.ones((1000, 3)))
     e.backward(nd.ones((4, 3)))
     grad = e.grad_dict["w"]
@@ -92,7 +96,7 @@ def test_a_sparse_weight_is_looked_up_without_its_other_rows():
     many = 1 << 36
     weight = sym.var("w", stype="row_sparse")
     look_up = sym.Embedding(sym.var("d"), weight, many, 2, sparse_grad=True)
-    e = look_up.simple_bind(mx.cpu(), d=(3,))
+    e = look_up.simple_bind(mx.current_context(), d=(3,))
     kept = np.array([[1, 2], [3, 4]], np.float32)
     nd.sparse.row_sparse_array((kept, [1, many - 1]), shape=(many, 2)).copyto(e.arg_dict["w"])
     out = e.forward(True, d=nd.array([5, 1, many - 1], dtype="int64"))[0]
@@ -110,7 +114,7 @@ def test_other_operators_take_all_elements():
     rng = np.random.default_rng(0)
     found = []
     for stype in ("default", "csr"):
-        e = net.simple_bind(mx.cpu(), stype_dict={"x": stype}, x=(3, 4))
+        e = net.simple_bind(mx.current_context(), stype_dict={"x": stype}, x=(3, 4))
         rng = np.random.default_rng(0)
         for array in e.arg_dict.values():
             array[:] = nd.array(rng.normal(size=array.shape))
@@ -125,17 +129,18 @@ def test_other_operators_take_all_elements():
 
 
 def test_sparse_outputs():
-    x = sym.var("x", stype="csr")
-    e = sym.Group([x * 2, x, sym.cast_storage(x, stype="default")]).bind(mx.cpu(), {"x": MATRIX})
+    x, given = sym.var("x", stype="csr"), MATRIX.as_in_context(mx.current_context())
+    outputs = sym.Group([x * 2, x, sym.cast_storage(x, stype="default")])
+    e = outputs.bind(mx.current_context(), {"x": given})
     e.forward()
     assert [o.stype for o in e.outputs] == ["csr", "csr", "default"]
     np.testing.assert_allclose(e.outputs[0].asnumpy(), 2 * DENSE)
-    assert e.outputs[1] is not MATRIX
+    assert e.outputs[1] is not given
 
 
 def test_other_shapes():
     e = sym.FullyConnected(sym.var("x", stype="csr"), num_hidden=2, name="fc").simple_bind(
-        mx.cpu(), x=(3, 4)
+        mx.current_context(), x=(3, 4)
     )
     e.arg_dict["fc_weight"][:] = 1
     other = e.reshape(x=(1, 4))
@@ -145,7 +150,7 @@ def test_other_shapes():
 
 
 def test_a_monitor_is_told():
-    e = (product() + 1).simple_bind(mx.cpu(), "null", x=(3, 4), w=(4, 2))
+    e = (product() + 1).simple_bind(mx.current_context(), "null", x=(3, 4), w=(4, 2))
     told, wanted = [], ["x", "lhs", "w", "rhs", "output", "data", "output"]
     e.set_monitor_callback(lambda name, array: told.append(name), True)
     e.forward(x=MATRIX)
@@ -153,12 +158,12 @@ def test_a_monitor_is_told():
 
 
 def test_what_there_is_none_of():
-    e = product().simple_bind(mx.cpu(), x=(3, 4), w=(4, 2))
+    e = product().simple_bind(mx.current_context(), x=(3, 4), w=(4, 2))
     with pytest.raises(GnomonError, match="memory_plan: arrays are sparse or"):
         e.memory_plan()
     assert "dot(x, w)" in e.debug_str()
     with pytest.raises(ParamError, match=r"stype_dict\[x\]"):
-        product().simple_bind(mx.cpu(), stype_dict={"x": "rows"}, x=(3, 4), w=(4, 2))
+        product().simple_bind(mx.current_context(), stype_dict={"x": "rows"}, x=(3, 4), w=(4, 2))
 
 
 class Batches(mx.io.DataIter):
@@ -182,11 +187,13 @@ class Batches(mx.io.DataIter):
         return mx.io.DataBatch(data, [nd.array(self.labels[part])], pad=0)
 
 
-@pytest.mark.parametrize("contexts", [[mx.cpu()], [mx.cpu(0), mx.cpu(1)]])
+@pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("stype", ["default", "row_sparse"])
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
-def test_a_module_learns_from_sparse_batches(stype, optimizer, contexts):
+def test_a_module_learns_from_sparse_batches(stype, optimizer, count):
     """Lazily updated weights equal those of the dense network where every row is in each batch."""
+    here = mx.current_context()
+    contexts = [mx.Context(here.device_type, k) for k in range(count)]
     rng = np.random.default_rng(1)
     values = (rng.random((32, 6)) * (rng.random((32, 6)) < 0.6)).astype(np.float32)
     values[::8] = 1  # every column of every batch has a value
@@ -209,6 +216,6 @@ def test_a_module_learns_from_sparse_batches(stype, optimizer, contexts):
         assert params["lin_weight"].stype == weight_stype
         learnt.append(params["lin_weight"].asnumpy())
         assert module.predict(Batches(values, labels)).shape == (32, 2)
-    if len(contexts) == 1:
+    if count == 1:
         np.testing.assert_allclose(learnt[0], learnt[1], rtol=1e-4, atol=1e-5)
     assert abs(learnt[0]).max() > 0.01

@@ -128,6 +128,27 @@ def test_gradients_of_outputs_come_from_anywhere():
         net.bind(G, args, grads, group2ctx=groups)
 
 
+def test_states_are_where_their_operator_is():
+    with group("one"):
+        x = mx.sym.Variable("x") * 2
+    with group("two"):
+        net = mx.sym.BatchNorm(x, name="bn")
+    args = {
+        "x": nd.ones((4, 3), ctx=G),
+        **{f"bn_{n}": nd.ones(3, ctx=H) for n in ("gamma", "beta")},
+    }
+    for ctx in (H, G, CPU):
+        aux = {f"bn_moving_{n}": nd.ones(3, ctx=ctx) for n in ("mean", "var")}
+        groups = {"one": G, "two": H}
+        if ctx == H:
+            (out,) = net.bind(G, args, aux_states=aux, group2ctx=groups).forward(is_train=True)
+            assert out.context == H and aux["bn_moving_mean"].asnumpy().tolist() != [1, 1, 1]
+            continue
+        told = rf"bn_moving_mean.*gpu\(1\), as operator 'bn' is, got one on {ctx.device_type}"
+        with pytest.raises(DeviceError, match=told):
+            net.bind(G, args, aux_states=aux, group2ctx=groups)
+
+
 def test_one_gpu_for_all_groups_is_a_program():
     groups = {"one": G, "two": G}
     bound = mlp().simple_bind(G, group2ctx=groups, data=(16, 6))

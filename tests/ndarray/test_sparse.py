@@ -15,10 +15,14 @@ import gnomon as mx
 from gnomon import autograd, config, nd
 from gnomon.base import ShapeError
 from gnomon.ndarray.sparse import apply
+from tests.simulated import device  # noqa: F401
 
 RECORDED = json.loads((Path(__file__).parent.parent / "golden" / "sparse.json").read_text())
 
-pytestmark = pytest.mark.filterwarnings("ignore:copyto")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:copyto"),
+    pytest.mark.usefixtures("device"),
+]
 
 
 @pytest.mark.parametrize("case", statements.cases("sparse"))
@@ -261,6 +265,15 @@ def test_optimizers_leave_rows_without_gradient_alone(name, lazy):
     np.testing.assert_allclose(weight.asnumpy()[where], dense.asnumpy()[where], 1e-6)
     assert still.any()
     assert bool((weight.asnumpy()[still] == 1).all()) == lazy
+
+
+def test_a_gradient_that_has_a_row_twice_is_added_up():
+    kept = nd.sparse.retain(rows((4, 2), 1, 3)[0], nd.array([2, 0, 2]))
+    weight = nd.ones((4, 2))
+    mx.optimizer.create("sgd", learning_rate=0.5).update(0, weight, kept, None)
+    np.testing.assert_array_equal(weight.asnumpy(), 1 - kept.asnumpy() / 2)
+    with pytest.raises(mx.MXNetError, match="'grad': expected an array beside the weight"):
+        nd.sgd_update(kept, kept, out=kept, lr=1.0)
 
 
 def test_a_store_of_sparse_arrays():

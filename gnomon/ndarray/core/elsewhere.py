@@ -8,7 +8,7 @@ when the first array is made there, and nothing is asked of it before.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gnomon.base import DeviceError, Later, complaint
@@ -21,6 +21,22 @@ waits: list[Callable[[], object]] = []  # each returns when the devices of a way
 def together(a: Context, b: Context) -> bool:
     """Whether arrays on both contexts may be operands of one operator: processors share memory."""
     return a == b or (a.device_typeid not in ways and b.device_typeid not in ways)
+
+
+def check_operands(op: Any, inputs: Sequence[Any], outputs: Sequence[Any], ctx: Any = None) -> None:
+    """Refuse operands that are not all in one memory, where the operator is to run on `ctx`.
+
+    Raises:
+        DeviceError: names the first operand, and one that is elsewhere, with both contexts.
+    """
+    names = [*op.inputs()[: len(inputs)], *["out"] * len(outputs), "ctx"]
+    places = [*(x.context for x in (*inputs, *outputs)), *([] if ctx is None else [ctx])]
+    for name, place in zip(names, places, strict=False):
+        if not together(place, places[0]):
+            raise DeviceError(
+                f"operator {op.name} requires all inputs and outputs on the same context: "
+                f"{names[0]!r} is on {places[0]}, {name!r} is on {place}"
+            )
 
 
 def check_together(where: str, argument: str, array: Any, ctx: Context, whose: str) -> None:

@@ -2,10 +2,11 @@
 
 State: `zeros` makes an empty array of a kind by its name; `ready` applies operators where an
 operand is sparse, and goes to the `rules` when the first sparse array is made, so that programs
-without any pay for one look; arrays of GPUs have a rule as well (`remote/way.py`). A rule gives the
-outputs, or None where it does not apply. `row_gradient` gives the gradient of an operator with
-`sparse_grad`; `cast` gives an array in another storage. They are filled in by `sparse/arrays.py`
-and `sparse/apply.py`.
+without any pay for one look; arrays of GPUs have a rule as well (`remote/way.py`), which comes
+after it, for sparse arrays are computed with by operators on dense ones, wherever these lie. A rule
+gives the outputs, or None where it does not apply. `row_gradient` gives the gradient of an operator
+with `sparse_grad`; `cast` gives an array in another storage. They are filled in by
+`sparse/arrays.py` and `sparse/apply.py`.
 """
 
 from __future__ import annotations
@@ -13,9 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gnomon.base import DeviceError, ParamError, complaint
-from gnomon.context import Context
-from gnomon.ndarray.core.elsewhere import ways
+from gnomon.base import ParamError, complaint
 
 zeros: dict[str, Callable[..., Any]] = {}
 ready: Callable[..., Any] | None = None
@@ -24,16 +23,10 @@ cast: Callable[..., Any] | None = None
 row_gradient: Callable[..., Any] | None = None
 
 
-def begin(what: str, ctx: Context) -> None:
-    """From now on there are sparse arrays.
-
-    Raises:
-        DeviceError: the first would be on a device with memory of its own.
-    """
-    if ctx.device_typeid in ways:
-        raise DeviceError(f"{what} on {ctx}: sparse arrays are not there on GPUs yet")
+def begin() -> None:
+    """From now on there are sparse arrays."""
     if ready is not None and ready not in rules:
-        rules.append(ready)
+        rules.insert(0, ready)
 
 
 def made(stype: str, shape: Any, dtype: Any, ctx: Any) -> Any:

@@ -14,7 +14,6 @@ from functools import partial
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from gnomon.base import DeviceError
 from gnomon.context import Context
 from gnomon.dtype import int64
 from gnomon.expr.composite import Call
@@ -23,7 +22,7 @@ from gnomon.expr.walk import postorder
 from gnomon.ndarray import derivative
 from gnomon.ndarray.core import storage_types, tape
 from gnomon.ndarray.core.array import Array
-from gnomon.ndarray.core.elsewhere import waits
+from gnomon.ndarray.core.elsewhere import check_operands, waits
 from gnomon.ndarray.core.layout import Layout, dense
 from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.core.tape import Node, record, source
@@ -81,7 +80,7 @@ def apply(
         dest = Array._new(_dense(inputs[0]), ctx) if given is None else given[0]
         if dest.context != inputs[0].context:
             return [_crossed(inputs[0], dest, tapes)]
-    _check_together(op, inputs, given or (), ctx)
+    check_operands(op, inputs, given or (), ctx)
     outputs, context = _outputs(op, inputs, given, ctx, drawn)
     if tapes:
         record(op, inputs, outputs, mode.training, context)
@@ -91,18 +90,6 @@ def apply(
 def _dense(array: Any) -> Layout:
     """The layout of an array's elements without gaps."""
     return dense(array._layout.shape, array._layout.dtype)
-
-
-def _check_together(op: Any, inputs: Sequence[Any], outputs: Sequence[Any], ctx: Context) -> None:
-    """Refuse operands that are not all on the device that the operator is to run on."""
-    names = [*op.inputs()[: len(inputs)], *["out"] * len(outputs), "ctx"]
-    places = [*(x.context for x in (*inputs, *outputs)), ctx]
-    for name, place in zip(names, places, strict=False):
-        if place != places[0]:
-            raise DeviceError(
-                f"operator {op.name} requires all inputs and outputs on the same context: "
-                f"{names[0]!r} is on {places[0]}, {name!r} is on {place}"
-            )
 
 
 def _crossed(given: Any, dest: Any, tapes: bool) -> Any:
@@ -263,15 +250,13 @@ def gradient(
     """The gradients of the arguments of a recorded operator; they go to `dests`, where there are.
 
     Raises:
-        DeviceError: they would be row-sparse, or what they are computed from is elsewhere.
+        DeviceError: what they are computed from is elsewhere.
     """
     rule, ctx = node.gradient, node.outputs[0][1]
-    if rule.op.sparse_grad:
-        raise DeviceError(f"{rule.name}: row-sparse gradients are not there on {ctx} yet")
     if rule.op.is_expression:
         recipe, inputs, outputs = derivative.recipe_of(node, reads, wanted, dests, _on(ctx))
         if recipe.template is not None:
-            _check_together(rule, inputs, outputs, ctx)
+            check_operands(rule, inputs, outputs, ctx)
             _launch(recipe, rule.name, inputs, outputs, outputs, ctx)
             return derivative.spaced(node, wanted, outputs)
     kinds = [dense(rule.shapes[0][k], rule.types[0][k]) for k in wanted]

@@ -9,41 +9,49 @@ matrix, whose gradient is row-sparse; each goes into its variable's gradient in 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from gnomon import config, engine
-from gnomon.base import ShapeError, complaint
+from gnomon import config
+from gnomon.base import ParamError, ShapeError, complaint
+from gnomon.expr.ext.take import take_grad
+from gnomon.expr.node import Buffer
 from gnomon.ndarray.api.methods import copied
 from gnomon.ndarray.core import storage_types
 from gnomon.ndarray.core.array import Array
+from gnomon.ndarray.core.bounded_cache import RECIPES
+from gnomon.ndarray.core.elsewhere import check_operands
+from gnomon.ndarray.core.layout import Layout
 from gnomon.ndarray.core.layout import dense as dense_layout
 from gnomon.ndarray.core.mode import mode, recording
 from gnomon.ndarray.core.tape import Call, Leaf, Node, placed, record, source
+from gnomon.ndarray.lazy.batch import Batch
 from gnomon.ndarray.lazy.invoke import invoke
 from gnomon.ndarray.sparse.arrays import (
     BaseSparseNDArray,
-    Indices,
     RowSparseNDArray,
     cast_storage,
     make,
     wide,
 )
+from gnomon.ndarray.sparse.dense import apply_named, on_device, picked
+from gnomon.ndarray.sparse.parts import Indices
 from gnomon.ndarray.sparse.rules import (
     RULES,
-    apply_named,
     embedding_gradient,
-    picked,
+    spread,
     stored,
 )
 from gnomon.ops import registry
 from gnomon.ops.update import Update
+from gnomon.plan.statement import PUT, Store
 from gnomon.record import put
 
 Outputs = list[Any]
 _told: set[tuple[str, ...]] = set()
+_batches: dict[tuple[Layout, ...], Batch] = {}
 _log = logging.getLogger("gnomon")
 
 
@@ -52,6 +60,8 @@ def compute(op: Any, inputs: Sequence[Any], given: Outputs | None, ctx: Any) -> 
     sparse = any(isinstance(x, BaseSparseNDArray) for x in inputs)
     if not sparse and not any(isinstance(x, BaseSparseNDArray) for x in given or ()):
         return None
+    if op.name != "_copy":
+        check_operands(op, inputs, given or ())
     if isinstance(op, Update) and sparse and _is_lazy(op, inputs):
         return [_update(op, inputs, given)]
     found = _by_rule(op, inputs) if sparse else None
@@ -193,6 +203,9 @@ def _is_lazy(op: Any, inputs: Sequence[Any]) -> bool:
 def _update(op: Any, inputs: Sequence[Any], given: Outputs | None) -> Any:
     """The new weight: its rows that have a gradient, updated."""
     weight, grad, *states = inputs
+    if grad is weight:
+        expected = "an array beside the weight"
+        raise ParamError(complaint(op.name, "grad", expected, "the weight itself"))
     target = weight
     if given is None or given[0] is not weight:
         target = copied(weight, *(given or ()))
@@ -205,14 +218,22 @@ def update_rows(weight: Any, grad: Any, states: Sequence[Any], update: Any) -> N
 
     `update(weight, gradient, states)` writes into the weight's and the states' rows that it gets.
     """
-    rows = grad._index()
+    rows, values = _each_once(grad)
     if not len(rows):
         return
     whole = [_all_rows(x) for x in (weight, *states)]
     parts = [picked(x, rows) for x in whole]
-    update(parts[0], grad._parts.data, parts[1:])
-    for x, part in zip(whole, parts, strict=True):
-        _store_rows(x, rows, part)
+    update(parts[0], values, parts[1:])
+    _store_rows(whole, on_device(rows, weight), parts)
+
+
+def _each_once(grad: Any) -> tuple[Indices, Any]:
+    """The numbers of the rows that a gradient has, and their values; those of one row add up."""
+    rows, values = grad._index(), grad._parts.data
+    if (rows[1:] > rows[:-1]).all():
+        return rows, values
+    kept, place = np.unique(rows, return_inverse=True)
+    return (rows, values) if len(kept) == len(rows) else (kept, spread(place, values, len(kept)))
 
 
 def _all_rows(x: Any) -> Any:
@@ -225,14 +246,23 @@ def _all_rows(x: Any) -> Any:
     return x._parts.data
 
 
-def _store_rows(array: Any, rows: Indices, values: Any) -> None:
-    """Have the engine write rows of an array."""
+def _store_rows(arrays: Sequence[Any], index: Any, values: Sequence[Any]) -> None:
+    """Write rows, each of them once, of several arrays where these are."""
+    operands = [index, *values, *arrays]
+    layouts = tuple([x._layout for x in operands])
+    batch = _batches.get(layouts)
+    if batch is None:
+        batch = Batch("store rows", layouts, _puts)
+        RECIPES.put(_batches, layouts, batch)
+    batch.push(operands, range(1 + len(values), len(operands)))
 
-    def write(run_ctx: Any) -> None:
-        array._numpy()[rows] = values._numpy()
 
-    task = engine.Repeatable(write)
-    engine.get().push_inline(task, array.context, (values._var,), (array._var,), name="store rows")
+def _puts(buffers: Sequence[Buffer]) -> Iterator[list[Store]]:
+    """What puts rows into arrays: `_store_rows` says in which order they come."""
+    index, *others = buffers
+    half = len(others) // 2
+    for values, array in zip(others[:half], others[half:], strict=True):
+        yield [Store(array, PUT, take_grad(index, values, array.shape[0]))]
 
 
 storage_types.ready = compute

@@ -1,10 +1,7 @@
 """Sparse arrays: NDArrays that keep some of their elements, and the way to and from dense ones.
 
-State of a sparse array: `_parts`, the dense arrays of what is kept (`data`) and where it belongs
-(`aux`, int64): for `csr` the column of each value and where each row starts among them
-(`indices`, `indptr`), for `row_sparse` the number of each row that is kept (`indices`). Arrays that
-were detached from each other share their parts, as dense ones share memory. Parts are never written
-in place: a write replaces them, so that two arrays may have the same one.
+State of a sparse array: `_parts` (`parts.py`). Arrays that were detached from each other share
+their parts, as dense ones share memory.
 
 Indices lie inside of the shape; they need not be in order, and several values of one place add up.
 """
@@ -30,21 +27,11 @@ from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.layout import dense as dense_layout
 from gnomon.ndarray.lazy.invoke import check_write, invoke
 from gnomon.ndarray.ndarray import NDArray
+from gnomon.ndarray.sparse.dense import are_some, on_device, picked, put_rows
+from gnomon.ndarray.sparse.parts import Indices, Parts
 from gnomon.ops import registry
 from gnomon.record import put
 from gnomon.shape import prod
-
-Indices = np.ndarray[Any, np.dtype[np.int64]]
-
-
-class Parts:
-    """What a sparse array keeps."""
-
-    __slots__ = ("aux", "data")
-
-    def __init__(self, data: Any, aux: tuple[Any, ...]) -> None:
-        self.data = data
-        self.aux = aux
 
 
 class BaseSparseNDArray(NDArray):
@@ -93,9 +80,8 @@ class BaseSparseNDArray(NDArray):
         return restored, (serialize.dumps_array(record(self)), str(self.context))
 
     def _index(self, number: int = 0) -> Indices:  # type: ignore[override]
-        """An index array for NumPy, once it is computed."""
-        found: Indices = self._parts.aux[number].asnumpy()
-        return found
+        """An index array for NumPy, which nothing writes to, once it is computed."""
+        return self._parts.index(number)
 
     def check_format(self, full_check: bool = True) -> None:
         """Refuse what is no valid array of its kind; indices in order too, if `full_check`.
@@ -137,9 +123,7 @@ class BaseSparseNDArray(NDArray):
             TypeError: `other` is neither an array nor a context, or of the other sparse storage.
         """
         if isinstance(other, Context):
-            parts = (self._parts.data, *self._parts.aux)
-            data, *aux = (part.copyto(other) for part in parts)
-            return make(type(self), self.shape, data, aux)
+            return around(type(self), self.shape, self._dtype, self._parts.on(other))
         if isinstance(other, Array) and other.stype not in ("default", self.stype):
             raise TypeError(complaint("copyto", "other", f"default or {self.stype}", other.stype))
         if other is self:
@@ -179,7 +163,7 @@ class BaseSparseNDArray(NDArray):
             other = cast_storage(other._saved() if other.stype != "default" else other, self.kind)
         if other._dtype is not self._dtype:
             other = other.astype(self._dtype)
-        self._parts.data, self._parts.aux = other._parts.data, other._parts.aux
+        self._parts.become(other.as_in_context(self.context)._parts)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Write all elements: `x[:] = value`, a number or an array of this shape.
@@ -265,7 +249,7 @@ class CSRNDArray(BaseSparseNDArray):
             sparse = load_module("scipy.sparse")
         except ImportError as e:
             raise GnomonError("CSRNDArray.asscipy needs SciPy: pip install scipy") from e
-        columns, starts = self._index(0), self._index(1)
+        columns, starts = self._index(0).copy(), self._index(1).copy()
         return sparse.csr_matrix((self._parts.data.asnumpy(), columns, starts), shape=self.shape)
 
 
@@ -349,7 +333,7 @@ for _name, _function in {
 
 def around(kind: type[Any], shape: Sequence[int], dtype: DType, parts: Parts) -> Any:
     """A sparse array of these parts."""
-    storage_types.begin(kind.__name__, parts.data.context)
+    storage_types.begin()
     array = object.__new__(kind)
     put(array, "_layout", dense_layout(tuple(shape), dtype))
     put(array, "_tape", None)
@@ -360,9 +344,9 @@ def around(kind: type[Any], shape: Sequence[int], dtype: DType, parts: Parts) ->
 
 def make(kind: type[Any], shape: Sequence[int], data: Any, aux: Sequence[Any]) -> Any:
     """A sparse array of the values `data` and their places `aux`, NumPy's or arrays."""
-    where = data.context
-    made = [x if isinstance(x, Array) else Array._around(_int64(x), where) for x in aux]
-    return around(kind, shape, data._dtype, Parts(data, tuple(made)))
+    known = {k: _int64(x) for k, x in enumerate(aux) if not isinstance(x, Array)}
+    arrays = [Array._around(known[k], data.context) if k in known else x for k, x in enumerate(aux)]
+    return around(kind, shape, data._dtype, Parts(data, arrays, known))
 
 
 def _int64(values: Any) -> Indices:
@@ -371,7 +355,7 @@ def _int64(values: Any) -> Indices:
 
 def like(array: Any, data: Any) -> Any:
     """A sparse array of other values at the same places."""
-    return around(type(array), array.shape, data._dtype, Parts(data, array._parts.aux))
+    return around(type(array), array.shape, data._dtype, array._parts.over(data))
 
 
 def zeros_csr(shape: Any, dtype: DType, ctx: Context) -> Any:
@@ -416,13 +400,7 @@ def wide(x: Any) -> Any:
         return found
     if x.kind == "row_sparse":
         return put_rows(parts.aux[0], parts.data, x.shape[0])
-    places = Array._around(x._places(), x.context)
-    return put_rows(places, parts.data, prod(x.shape)).reshape(x.shape)
-
-
-def put_rows(index: Any, data: Any, rows: int) -> Any:
-    """`rows` rows that are 0 but for those of `data`, at `index`."""
-    return invoke(registry.find("_put_rows").parse({"rows": rows}), (index, data))
+    return put_rows(on_device(x._places(), x), parts.data, prod(x.shape)).reshape(x.shape)
 
 
 def cast_storage(data: Any, stype: str) -> Any:
@@ -447,22 +425,27 @@ def _to_csr(data: Any) -> Any:
     """The elements that are not 0, row by row."""
     if data.ndim != 2:
         raise ShapeError(complaint("cast_storage", "data", "two axes for csr", data.shape))
-    values = data.asnumpy()
-    rows, columns = np.nonzero(values)
-    starts = np.zeros(len(values) + 1, np.int64)
-    np.cumsum(np.bincount(rows, minlength=len(values)), out=starts[1:])
-    kept = Array._around(np.ascontiguousarray(values[rows, columns]), data.context)
-    return make(CSRNDArray, data.shape, kept, (columns, starts))
+    line = data._detached().reshape((-1,))
+    places = np.flatnonzero(are_some(line))
+    return matrix_at(data.shape, places, picked(line, places))
+
+
+def matrix_at(shape: tuple[int, ...], places: Indices, data: Any) -> Any:
+    """A `csr` array of values at places in row-major order, which rise."""
+    rows, columns = np.divmod(places, max(shape[1], 1))
+    starts = np.searchsorted(rows, np.arange(shape[0] + 1))
+    return make(CSRNDArray, shape, data, (columns, starts))
 
 
 def _to_row_sparse(data: Any) -> Any:
     """The rows that are not all 0."""
     if not data.ndim:
         raise ShapeError(complaint("cast_storage", "data", "one axis or more", data.shape))
-    values = data.asnumpy()
-    rows = np.flatnonzero((values != 0).any(axis=tuple(range(1, data.ndim))))
-    kept = Array._around(np.ascontiguousarray(values[rows]), data.context)
-    return make(RowSparseNDArray, data.shape, kept, (rows,))
+    if not data.size:
+        return zeros_row_sparse(data.shape, data._dtype, data.context)
+    whole = data._detached()
+    rows = np.flatnonzero(are_some(whole.reshape((data.shape[0], -1)), axis=1))
+    return make(RowSparseNDArray, data.shape, picked(whole, rows), (rows,))
 
 
 # --- in files ---------------------------------------------------------------------------------
@@ -470,7 +453,7 @@ def _to_row_sparse(data: Any) -> Any:
 
 def record(x: Any) -> serialize.Sparse:
     """A sparse array as files hold it."""
-    aux = [part.asnumpy() for part in x._parts.aux]
+    aux = [x._index(number) for number in range(len(x._parts.aux))]
     ordered = (aux[1], aux[0]) if x.kind == "csr" else (aux[0],)
     return serialize.Sparse(x.kind, x.shape, x._parts.data.asnumpy(), ordered)
 

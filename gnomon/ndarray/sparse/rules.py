@@ -17,19 +17,19 @@ from gnomon.graph.storage import GRAPHS, ZERO_SOMETIMES, ZERO_TO_ZERO
 from gnomon.ndarray.api.methods import cast
 from gnomon.ndarray.core import storage_types
 from gnomon.ndarray.core.array import Array
-from gnomon.ndarray.core.layout import dense as dense_layout
 from gnomon.ndarray.lazy.invoke import invoke
 from gnomon.ndarray.sparse.arrays import (
     CSRNDArray,
-    Indices,
     RowSparseNDArray,
+    around,
     cast_storage,
     like,
     make,
-    put_rows,
+    matrix_at,
     wide,
 )
-from gnomon.ops import registry
+from gnomon.ndarray.sparse.dense import apply_named, are_some, on_device, picked, put_rows
+from gnomon.ndarray.sparse.parts import Indices
 from gnomon.ops.graph_sampling import Csr
 from gnomon.ops.host import generator
 from gnomon.resource import generator as random_numbers
@@ -52,16 +52,6 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 def stored(x: Any) -> str:
     """The storage of an operand."""
     return str(x.stype)
-
-
-def apply_named(name: str, *inputs: Any, **given: Any) -> Any:
-    """The operator `name` on dense arrays."""
-    return invoke(registry.find(name).parse(given), inputs)
-
-
-def on_device(values: Any, x: Any) -> Any:
-    """NumPy's index array as an array beside `x`."""
-    return Array._around(np.ascontiguousarray(values), x.context)
 
 
 # --- one operand ------------------------------------------------------------------------------
@@ -189,7 +179,7 @@ def square_summed(op: Any, inputs: Sequence[Any]) -> Any:
     if stored(x) != "row_sparse" or op.axes(x.ndim) != (1,) or x.ndim != 2:
         return None
     sums = apply_named("_square_sum", x._parts.data, axis=(1,), keepdims=True)
-    rows = make(RowSparseNDArray, (x.shape[0], 1), sums, x._parts.aux)
+    rows = around(RowSparseNDArray, (x.shape[0], 1), sums._dtype, x._parts.over(sums))
     return rows if op.keepdims else wide(rows).reshape((x.shape[0],))
 
 
@@ -253,13 +243,6 @@ def row_numbers(numbers: Any, count: int, mode: str = "clip") -> Indices:
     """Numbers as those of rows below `count`: outside ones clipped or wrapped."""
     rows: Indices = convert(numbers.asnumpy(), np.dtype(np.int64))
     return rows % count if mode == "wrap" else rows.clip(0, count - 1)
-
-
-def picked(data: Any, which: Indices) -> Any:
-    """The entries of `data` with these numbers."""
-    if not len(which):
-        return Array._new(dense_layout((0, *data.shape[1:]), data._dtype), data.context)
-    return apply_named("take", data, on_device(which, data))
 
 
 @rule("_sparse_retain")
@@ -346,17 +329,11 @@ def _values_combined(op: Any, lhs: Any, rhs: Any) -> Any:
             spread(np.searchsorted(places, index), x._parts.data, len(places))
             for x, index in ((lhs, left), (rhs, right))
         )
-    values = invoke(op, (a, b)).asnumpy() if len(places) else a.asnumpy()
-    kept = values != 0
-    places, values = places[kept], np.ascontiguousarray(values[kept])
-    return _matrix(lhs, places, Array._around(values, lhs.context))
-
-
-def _matrix(x: Any, places: Indices, data: Any) -> Any:
-    """A `csr` array in the shape of `x`, of values at places in row-major order."""
-    rows, columns = np.divmod(places, max(x.shape[1], 1))
-    starts = np.searchsorted(rows, np.arange(x.shape[0] + 1))
-    return make(CSRNDArray, x.shape, data, (columns, starts))
+    values = invoke(op, (a, b)) if len(places) else a
+    kept = are_some(values)
+    if not kept.all():
+        places, values = places[kept], picked(values, np.flatnonzero(kept))
+    return matrix_at(lhs.shape, places, values)
 
 
 def _times_dense(x: Any, other: Any) -> Any:

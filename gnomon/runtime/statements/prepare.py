@@ -127,7 +127,7 @@ def pieces(stores: Sequence[Store]) -> list[Piece]:
 def check(store: Store) -> None:
     """Raises where a statement's parts do not fit: before anything is written."""
     dest, value = store.dest, store.value
-    if store.saver not in SAVERS:
+    if store.saver not in SAVERS and not scatter.puts(store.saver, value):
         expected = f"one of {', '.join(SAVERS)}"
         raise ValueError(complaint("assignment", "saver", expected, store.saver))
     if value.shape != dest.shape and not fits_any(value):
