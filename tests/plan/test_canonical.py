@@ -129,8 +129,17 @@ def test_stretched_operands_of_all_ranks_have_few_forms():
             yield leaf(x) + leaf(np.broadcast_to(y[kept], shape))
 
     shapes = [s for rank in range(1, 6) for s in itertools.product((2, 3), repeat=rank)]
-    # dense ones, with a number, and with a row or a column over two to five axes
-    assert forms(value for shape in shapes for value in sums(shape)) == 10
+    # dense ones, with a number, and with a row or a column over two axes or more
+    assert forms(value for shape in shapes for value in sums(shape)) == 6
+
+
+def test_orders_of_three_to_five_axes_have_few_forms():
+    def turned(rank):
+        x = np.zeros(range(2, 2 + rank), np.float32)
+        return (leaf(x.transpose(order)) for order in itertools.permutations(range(rank)))
+
+    # a matrix turned; more axes with the last one, the one before, or neither dense; as they are
+    assert forms(value for rank in range(1, 6) for value in turned(rank)) == 5
 
 
 def test_squares_have_a_form_of_their_own_where_they_are_read_across():
