@@ -52,7 +52,7 @@ class ParamError(GnomonError, ValueError):
     """A parameter or setting that is unknown, missing or out of range."""
 
 
-class UnknownNameError(GnomonError, KeyError):
+class UnknownNameError(GnomonError, KeyError, ValueError):
     """A name that nothing is registered under."""
 
     __str__ = GnomonError.__str__  # KeyError would print the message's repr

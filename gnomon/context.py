@@ -12,7 +12,7 @@ from collections.abc import Callable
 from operator import index
 from typing import Any, ClassVar
 
-from gnomon.base import Later, ParamError, complaint, nearest
+from gnomon.base import Later, ParamError, UnknownNameError, complaint, nearest
 from gnomon.record import Frozen, put
 
 
@@ -40,7 +40,8 @@ class Context(Frozen):
     True
 
     Raises:
-        ParamError: no such device type, or a `device_id` below 0.
+        UnknownNameError: no such device type.
+        ParamError: a `device_id` below 0.
     """
 
     __slots__ = ("device_id", "device_typeid")
@@ -61,7 +62,7 @@ class Context(Frozen):
         if not isinstance(device_type, str) or device_type not in self.devstr2type:
             known = "one of " + ", ".join(self.devstr2type)
             got = repr(device_type) + nearest(str(device_type), self.devstr2type)
-            raise ParamError(complaint("Context", "device_type", known, got))
+            raise UnknownNameError(complaint("Context", "device_type", known, got))
         number = index(device_id) if hasattr(device_id, "__index__") else -1
         if number < 0:
             expected = "an integer of at least 0"

@@ -17,6 +17,7 @@ from gnomon.executor_manager import DataParallelExecutorManager
 from gnomon.initializer import Uniform
 from gnomon.io import DataDesc, DataIter, NDArrayIter, ResizeIter
 from gnomon.module import Module
+from gnomon.module.base_module import BatchCallback, as_list
 from gnomon.module.checkpoint import (
     BatchEndParam,
     load_checkpoint,
@@ -157,11 +158,12 @@ class FeedForward:
         """Train on `X` and `y`, arrays, or `X` an iterator; the parameters become `arg_params`.
 
         `eval_data`, an iterator or a pair of arrays, is scored after every epoch. Callbacks are
-        those of `Module.fit`.
+        those of `Module.fit`, but `batch_end_callback` is told how many batches there were.
         """
         if self.num_epoch is None:
             raise ParamError(complaint("FeedForward.fit", "num_epoch", "a number of epochs", None))
         source = self._source(X, y, train=True)
+        source.reset()
         if self.epoch_size is not None:
             source = ResizeIter(source, self.epoch_size, reset_internal=False)
         module = self._module(source, logger or logging, work_load_list=work_load_list)
@@ -171,7 +173,7 @@ class FeedForward:
             self._checked(eval_data),
             metric,
             epoch_end_callback,
-            batch_end_callback,
+            [_counting(each) for each in as_list(batch_end_callback)],
             kvstore,
             self.optimizer,
             self.kwargs,
@@ -291,3 +293,12 @@ def _joined(batches: list[list[Any]]) -> Any:
     """The arrays of all batches joined by rows: one, or a list of several."""
     columns = [np.concatenate(parts) for parts in zip(*batches, strict=True)]
     return columns[0] if len(columns) == 1 else columns
+
+
+def _counting(callback: BatchCallback) -> BatchCallback:
+    """`callback`, told how many batches there were: `Module.fit` tells the last one's number."""
+
+    def counted(param: BatchEndParam) -> object:
+        return callback(param._replace(nbatch=param.nbatch + 1))
+
+    return counted

@@ -203,7 +203,7 @@ def test_context_numbers_are_plain_integers():
 
 @pytest.mark.parametrize("wrong", [("cqu", 0), ("cpu", -1), ("cpu", "0"), ("cpu", 1.5), (7, 0)])
 def test_context_refuses(wrong):
-    with pytest.raises(ParamError, match="Context: argument"):
+    with pytest.raises(ValueError, match="Context: argument"):
         Context(*wrong)
 
 

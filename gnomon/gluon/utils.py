@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from gnomon import ndarray as nd
-from gnomon.base import GnomonError, ParamError, ShapeError, check_kind, complaint
+from gnomon.base import FileError, ParamError, ShapeError, check_kind, complaint
 from gnomon.context import Context
 from gnomon.files import opened, replacing
 from gnomon.gluon.block.hooks import HookHandle
@@ -163,7 +163,7 @@ def download(
     `path` is the file's place, or a directory for it, by default the current one.
 
     Raises:
-        GnomonError: it cannot be fetched, after `retries` more attempts, or has another hash;
+        FileError: it cannot be fetched, after `retries` more attempts, or has another hash;
             nothing stands under its name then.
         ParamError: the URL has no file name, and `path` has none.
     """
@@ -180,7 +180,7 @@ def download(
             return str(target)
         except (OSError, ValueError) as error:
             if not left:
-                raise GnomonError(
+                raise FileError(
                     f"download: cannot fetch {url}: {error}; is there a network? A file from "
                     f"elsewhere at {target} is taken as it is"
                 ) from error

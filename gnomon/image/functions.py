@@ -170,12 +170,18 @@ def resize_short(src: Any, size: int, interp: int = 2) -> Any:
 def fixed_crop(
     src: Any, x0: int, y0: int, w: int, h: int, size: Sizes | None = None, interp: int = 2
 ) -> Any:
-    """The part of an image that begins at (x0, y0), in `size` (width, height) where given."""
+    """The part of an image that begins at (x0, y0), in `size` (width, height) where given.
+
+    A part that reaches beyond the right or the lower edge ends there.
+
+    Raises:
+        ParamError: it begins outside of the image, or holds nothing.
+    """
     image = values("fixed_crop", src)
-    if min(x0, y0) < 0 or min(w, h) < 1 or y0 + h > image.shape[0] or x0 + w > image.shape[1]:
+    part = image[max(y0, 0) : y0 + h, max(x0, 0) : x0 + w]
+    if min(x0, y0) < 0 or min(w, h) < 1 or not part.size:
         expected = f"a part of an image of shape {image.shape}"
         raise ParamError(complaint("fixed_crop", "x0, y0, w, h", expected, (x0, y0, w, h)))
-    part = image[y0 : y0 + h, x0 : x0 + w]
     if size is not None and (w, h) != tuple(size):
         check_sizes("fixed_crop", "size", size, 2)
         part = _resized("fixed_crop", np.ascontiguousarray(part), *size, interp)

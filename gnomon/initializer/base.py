@@ -92,6 +92,15 @@ class Initializer(KeywordHints):
         """
         return json.dumps([type(self).__name__.lower(), self._kwargs])
 
+    def __eq__(self, other: object) -> bool:
+        """Whether both fill alike: they are of one class and were made with the same arguments."""
+        return isinstance(other, Initializer) and (
+            type(self) is type(other) and self._kwargs == other._kwargs
+        )
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
     def __call__(self, desc: str, arr: Any) -> None:
         """Fill `arr`, which belongs to the parameter `desc` (a plain name, or an InitDesc).
 
@@ -117,6 +126,8 @@ class Initializer(KeywordHints):
         plain = not isinstance(name, InitDesc)
         if plain and name.startswith("stn_loc"):
             return self._init_zero if name.endswith("weight") else self._init_loc_bias
+        if plain and name.startswith("upsampling"):
+            return self._init_bilinear
         table = _BY_SUFFIX_OF_PLAIN_NAMES if plain else _BY_SUFFIX
         for suffix, method in table.items():
             if name.endswith(suffix):
@@ -150,6 +161,9 @@ class Initializer(KeywordHints):
         if tuple(arr.shape) != (6,):
             raise ParamError(complaint("Initializer", name, "shape (6,)", arr.shape))
         arr[:] = np.array([1.0, 0.0, 0.0, 0.0, 1.0, 0.0])
+
+    def _init_bilinear(self, name: str, arr: Any) -> None:
+        create("bilinear")._init_weight(name, arr)
 
     def _init_default(self, name: str, _: Any) -> None:
         endings = ", ".join(_BY_SUFFIX)

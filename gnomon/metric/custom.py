@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy
 
-from gnomon.base import GnomonError
 from gnomon.metric.base import EvalMetric, register
 
 Feval = Callable[[numpy.ndarray, numpy.ndarray], Any]
@@ -54,7 +53,7 @@ class CustomMetric(EvalMetric):
         return value if isinstance(value, tuple) else (value, 1)
 
     def get_config(self) -> dict[str, Any]:
-        raise GnomonError(f"CustomMetric: {self.name!r} holds a function and has no config")
+        raise NotImplementedError(f"CustomMetric: {self.name!r} holds a function and has no config")
 
 
 def np(

@@ -228,7 +228,7 @@ class BaseModule(Computation):
         for epoch in range(begin_epoch, num_epoch):
             self._fit_epoch(given, metric, epoch)
             params = self._synchronized()
-            for callback in _as_list(epoch_end_callback):
+            for callback in as_list(epoch_end_callback):
                 callback(epoch, self.symbol, *params)
             if eval_data is not None:
                 callbacks = eval_batch_end_callback, eval_end_callback
@@ -303,12 +303,13 @@ def _rewound(where: str, eval_data: Any, reset: bool) -> None:
         eval_data.reset()
 
 
-def _as_list(callbacks: Any) -> Sequence[Callable[..., object]]:
+def as_list(callbacks: Any) -> Sequence[Callable[..., object]]:
+    """One callback, several or None, as a list of them."""
     if callbacks is None:
         return []
     return callbacks if isinstance(callbacks, (list, tuple)) else [callbacks]
 
 
 def _call(callbacks: Any, epoch: int, nbatch: int, eval_metric: Any, scope: dict[str, Any]) -> None:
-    for callback in _as_list(callbacks):
+    for callback in as_list(callbacks):
         callback(BatchEndParam(epoch, nbatch, eval_metric, scope))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gnomon import engine
-from gnomon.base import complaint
+from gnomon.base import ParamError, complaint
 from gnomon.context import cpu, gpu, present
 from gnomon.ndarray.api import serialize
 from gnomon.ndarray.core.array import Array
@@ -19,13 +19,14 @@ def save(fname: Any, data: Any) -> None:
     """Write an array, a list of arrays or a dict of them by name; the file is whole or not there.
 
     Raises:
+        ParamError: `data` is something else.
         TypeError: something else is among them.
         FileError: the file cannot be written.
     """
     named = data.items() if isinstance(data, dict) else None
     if not isinstance(data, (Array, dict, list, tuple)):
         expected = "an NDArray, or a list or a dict of them"
-        raise TypeError(complaint("save", "data", expected, f"{data!r:.60}"))
+        raise ParamError(complaint("save", "data", expected, f"{data!r:.60}"))
     arrays = [data] if isinstance(data, Array) else [x for _, x in named] if named else list(data)
     for number, x in enumerate(arrays):
         if not isinstance(x, Array):

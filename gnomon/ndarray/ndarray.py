@@ -67,10 +67,16 @@ class NDArray(Arithmetic, Indexing, Methods, Array, main=True):
         raise ValueError("The truth value of an NDArray with multiple elements is ambiguous.")
 
     def __float__(self) -> float:
-        return float(self.asscalar())
+        return float(self._number())
 
     def __int__(self) -> int:
-        return int(self.asscalar())
+        return int(self._number())
+
+    def _number(self) -> Any:
+        """The only element; TypeError, as Python asks of conversions, where there are others."""
+        if self.size != 1:
+            raise TypeError(f"only an NDArray of one element is a number, got shape {self.shape}")
+        return self.asscalar()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return restore, (serialize.dumps_array(self.asnumpy()), str(self.context))

@@ -130,15 +130,9 @@ class Optimizer(KeywordHints):
 
         Raises:
             UnknownNameError: there is none of the name.
-            ParamError: it does not take these arguments.
+            TypeError: it does not take these arguments.
         """
-        if isinstance(name, Optimizer):
-            return name
-        klass = OPTIMIZERS.get(name)
-        try:
-            return klass(**kwargs)
-        except TypeError as error:
-            raise ParamError(f"optimizer {name!r}: {error}") from error
+        return name if isinstance(name, Optimizer) else OPTIMIZERS.get(name)(**kwargs)
 
     def create_state(self, index: Any, weight: Any) -> Any:
         """The arrays an update keeps between calls for one weight: None, an NDArray, or a tuple."""

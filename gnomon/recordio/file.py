@@ -192,12 +192,13 @@ class MXRecordIO(KeywordHints):
         """Append `buf`, of any content and less than 2**29 bytes, as a record.
 
         Raises:
+            TypeError: it is no bytes.
             ParamError: it is too long.
             GnomonError: the file is not open for writing, or in another process.
             FileError: the disk is full, or the like; it names the file.
         """
         stream = self._writing()
-        data = bytes(buf)
+        data = bytes(memoryview(buf))  # which a number, that `bytes` makes zeros of, has not
         if len(data) >= LIMIT:
             raise ParamError(complaint("write", "buf", f"less than {LIMIT} bytes", len(data)))
         try:

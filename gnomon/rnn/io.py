@@ -71,7 +71,7 @@ class BucketSentenceIter(DataIter):
 
     >>> it = BucketSentenceIter([[1, 2], [3, 4], [5] * 3], 2, buckets=[2, 4, 8])
     >>> it.provide_data, next(it).bucket_key
-    ([DataDesc[data,(2, 4),float32,NT]], 2)
+    ([DataDesc[data,(2, 4),<class 'numpy.float32'>,NT]], 2)
     """
 
     def __init__(
@@ -140,7 +140,8 @@ class BucketSentenceIter(DataIter):
 
     def _desc(self, name: str, length: int) -> DataDesc:
         shape = (self.batch_size, length)
-        return DataDesc(name, shape[:: 1 - 2 * self.major_axis], self.dtype, self.layout)
+        dtype = np.dtype(self.dtype).type  # as the other iterators say it
+        return DataDesc(name, shape[:: 1 - 2 * self.major_axis], dtype, self.layout)
 
     def reset(self) -> None:
         """Begin anew, in another order."""

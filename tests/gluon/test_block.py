@@ -250,3 +250,12 @@ def test_layers_refuse_what_they_cannot_do():
     net = Concurrent(axis=0)
     net.add(nn.Lambda("relu"), nn.Lambda(lambda x: x * 2))
     assert net(nd.array([-1, 1])).asnumpy().tolist() == [0, 1, -2, 2]
+
+
+def test_layers_and_symbols_are_shown():
+    assert repr(nn.LayerNorm()).endswith("in_channels=0)")
+    assert repr(nn.BatchNorm()).endswith("in_channels=None)")
+    assert repr(nn.Conv2DTranspose(2, 3)).startswith("Conv2DTranspose(2 -> 0, ")
+    x, y = mx.sym.Variable("x"), mx.sym.Variable("y")
+    block = mx.gluon.SymbolBlock([mx.sym.elemwise_add(x, y, name="sum"), x], [x, y])
+    assert repr(block) == "SymbolBlock(\n<Symbol group [sum, x]> : 2 -> 2\n)"

@@ -245,6 +245,14 @@ def test_feed_forward_on_arrays(tmp_path):
     assert made.predict(x).shape == (50, 2)
 
 
+def test_feed_forward_begins_anew_and_counts_batches():
+    data = mx.io.NDArrayIter(np.ones((20, 3), "f"), np.zeros(20, "f"), 5)
+    assert len(list(data)) == 4
+    told = []
+    regression(num_epoch=2).fit(data, batch_end_callback=lambda p: told.append((p.epoch, p.nbatch)))
+    assert told == [(epoch, n) for epoch in range(2) for n in range(1, 5)]
+
+
 def test_what_feed_forward_refuses():
     with pytest.raises(GnomonError, match="fit it"):
         regression().predict(np.zeros((2, 3)))

@@ -63,8 +63,11 @@ def test_crops():
     assert part.shape == (5, 4, 3)
     assert 0.2 < w * h / 120 < 0.6
     assert image.fixed_crop(picture(), 1, 2, 4, 5, size=(8, 9)).shape == (9, 8, 3)
-    with pytest.raises(mx.MXNetError, match="a part of an image"):
-        image.fixed_crop(picture(), 9, 2, 4, 5)
+    beyond = image.fixed_crop(picture(), 9, 2, 4, 99).asnumpy()
+    np.testing.assert_array_equal(beyond, PICTURE[2:, 9:])
+    for place in [(-1, 2, 4, 5), (PICTURE.shape[1], 0, 1, 1), (0, 0, 2, 0)]:
+        with pytest.raises(mx.MXNetError, match="a part of an image"):
+            image.fixed_crop(picture(), *place)
     with pytest.raises(mx.MXNetError, match="height, width, channels"):
         image.center_crop(mx.nd.ones((4, 4)), (2, 2))
 

@@ -39,3 +39,14 @@ def test_where_the_schedule_of_an_optimizer_starts(name, start):
     optimizer = mx.optimizer.create(name, lr_scheduler=schedule, learning_rate=0.3)
     assert optimizer.learning_rate == schedule.base_lr == start
     assert mx.optimizer.create(name, learning_rate=0.3).learning_rate == 0.3
+
+
+def test_steps_are_logged_as_programs_parse_them(caplog):
+    caplog.set_level("INFO")
+    for schedule in (
+        lr.FactorScheduler(2, 0.5, base_lr=0.1),
+        lr.MultiFactorScheduler([2], 0.5, 0.1),
+    ):
+        schedule(3)
+        assert caplog.messages.pop() == "Update[3]: Change learning rate to 5.00000e-02"
+        caplog.clear()

@@ -55,6 +55,10 @@ class SymbolBlock(HybridBlock):
         self._trace = Trace(variables, symbol, in_format, out_format)
         self._make_params()
 
+    def __repr__(self) -> str:
+        symbol, inputs = self._trace.symbol, len(self._trace.inputs)
+        return f"{type(self).__name__}(\n{symbol!r} : {inputs} -> {len(symbol)}\n)"
+
     def _make_params(self) -> None:
         """Have a parameter for each variable that is no input."""
         graph, names = self._trace.symbol._graph, set(self._trace.names)

@@ -141,7 +141,7 @@ class ConvBase(HybridBlock):
         told += f", groups={known['num_group']}" if known["num_group"] != 1 else ""
         told += "" if self.bias else ", bias=False"
         told += f", {self.act}" if self.act else ""
-        return f"{type(self).__name__}({shape[1] or None} -> {shape[0] or None}, {told})"
+        return f"{type(self).__name__}({shape[1] or None} -> {shape[0]}, {told})"
 
 
 class Conv1D(ConvBase):

@@ -33,7 +33,11 @@ class _Norm(HybridBlock):
 
     def __repr__(self) -> str:
         settings = ", ".join(f"{k}={v!r}" for k, v in self._kwargs.items())
-        return f"{type(self).__name__}({settings}, in_channels={self.gamma.shape[0] or None})"
+        return f"{type(self).__name__}({settings}, in_channels={self._channels()})"
+
+    def _channels(self) -> int | None:
+        """How many channels `repr` shows."""
+        return self.gamma.shape[0]
 
 
 class BatchNormBase(_Norm):
@@ -72,6 +76,9 @@ class BatchNormBase(_Norm):
     def cast(self, dtype: Any) -> None:
         """Have parameters of another type; in half precision they stay float32."""
         super().cast("float32" if dtype_of(dtype).name == "float16" else dtype)
+
+    def _channels(self) -> int | None:
+        return self.gamma.shape[0] or None
 
 
 class BatchNorm(BatchNormBase):

@@ -1,0 +1,29 @@
+"""Initializers that are alike are equal, and names choose what fills an array."""
+
+import numpy as np
+import pytest
+
+import gnomon as mx
+from gnomon import gluon, nd
+
+
+def test_equal_where_class_and_arguments_are():
+    assert mx.init.Xavier(magnitude=2) == mx.init.Xavier(magnitude=2)
+    assert mx.init.Xavier(magnitude=2) != mx.init.Xavier(magnitude=3)
+    assert mx.init.Zero() != mx.init.One()
+    assert len({mx.init.Zero(), mx.init.Zero(), mx.init.One()}) == 2
+
+
+def test_a_shared_parameter_may_be_asked_for_with_its_initializer():
+    params = gluon.ParameterDict("net_")
+    weight = params.get("weight", shape=(2, 3), init=mx.init.Normal(0.1))
+    assert params.get("weight", init=mx.init.Normal(0.1)) is weight
+    with pytest.raises(ValueError, match="as it was made"):
+        params.get("weight", init=mx.init.Normal(0.2))
+
+
+def test_plain_names_of_upsampling_layers():
+    weight = nd.zeros((1, 1, 4, 4))
+    mx.init.One()("upsampling0_weight", weight)
+    row = np.array([0.25, 0.75, 0.75, 0.25], "f")
+    np.testing.assert_array_equal(weight[0, 0].asnumpy(), np.outer(row, row))
