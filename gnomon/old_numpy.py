@@ -1,7 +1,7 @@
 """`old`: NumPy as a program written for NumPy 1 knows it; NumPy itself is not changed.
 
 It has today's names and those that are gone, and the types of Python under the names that they had
-in NumPy until 1.24 (`np.bool`, `np.int`).
+in NumPy until 1.24 (`np.bool`, `np.int`). Numbers in lists print without their types, as they did.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+
+np.set_printoptions(legacy="1.25")  # type: ignore[arg-type]  # `[0.5]`, not `[np.float32(0.5)]`
 
 # What was another name of something: its place in today's NumPy, or in Python.
 RENAMED = {

@@ -33,11 +33,17 @@ else:  # it imports NumPy, which the program may not need
     old_numpy = Later("gnomon.old_numpy")
 
 
+_OF_NUMPY_1 = {"numpy", compat.NAME}
+
+
 def _import(name: str, *details: Any, **named: Any) -> Any:
     """`__import__` of a program's own files."""
     module = builtins.__import__(name, *details, **named)
     old_python.restore(module)
-    return old_numpy.old if module.__name__ == "numpy" else module
+    if name.partition(".")[0] not in _OF_NUMPY_1:
+        return module
+    old = old_numpy.old  # with which numbers print as they did
+    return old if module.__name__ == "numpy" else module
 
 
 _own_builtins = {**vars(builtins), "__import__": _import}

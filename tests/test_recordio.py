@@ -385,6 +385,11 @@ def test_images_come_back():
     assert colour.shape == (8, 8, 3)
 
 
+def test_png_takes_the_quality_of_jpeg_without_a_warning(capfd):
+    recordio.pack_img((0, 0.0, 0, 0), np.zeros((2, 2), np.uint8), img_fmt=".png")
+    assert capfd.readouterr().err == ""
+
+
 def test_bad_images_are_refused():
     for rest in (b"", b"no picture at all"):
         with pytest.raises(FormatError, match="unpack_img: expected an image"):

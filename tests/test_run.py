@@ -454,3 +454,19 @@ def test_names_that_pythons_modules_had(write):
     path = os.pathsep.join([ROOT, str(folder / "site-packages")])
     done = run(folder, "-m", "gnomon", "run", "program.py", PYTHONPATH=path)
     assert done.stdout.startswith("6 getargspec: <function g at"), done.stderr
+
+
+def test_numbers_in_lists_print_without_types(write):
+    folder = write(
+        "shown.py",
+        """
+        import mxnet as mx
+
+        print([mx.nd.array([0.5]).asscalar()], end=" ")
+        import numpy as np
+
+        print((np.float32(0.25), np.int64(3)), repr(np.float64(2.0)))
+        """,
+    )
+    done = run(folder, "-m", "gnomon", "run", "shown.py")
+    assert done.stdout == "[0.5] (0.25, 3) 2.0\n", done.stderr

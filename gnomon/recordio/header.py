@@ -81,7 +81,7 @@ def pack_img(
 
     Args:
         img: uint8 array, (height, width) grey or (height, width, 3) in the order blue, green, red.
-        quality: 1 to 100 for JPEG, the compression 0 to 9 for PNG.
+        quality: 1 to 100 for JPEG, the compression 0 to 9 for PNG; what is above counts as 9.
         img_fmt: ".jpg" or ".png".
 
     Raises:
@@ -98,7 +98,9 @@ def pack_img(
         raise ParamError(complaint("pack_img", "img_fmt", f"one of {[*settings]}", repr(img_fmt)))
     img = np.asarray(img)
     try:
-        done, data = cv2.imencode(img_fmt, img, [settings[img_fmt.lower()], quality])
+        setting = settings[img_fmt.lower()]
+        limit = 9 if setting == cv2.IMWRITE_PNG_COMPRESSION else 100  # beyond it OpenCV warns
+        done, data = cv2.imencode(img_fmt, img, [setting, min(quality, limit)])
     except cv2.error as e:
         raise ParamError(complaint("pack_img", "img", "a uint8 image", _about(img))) from e
     if not done:
