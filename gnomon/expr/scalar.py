@@ -286,7 +286,7 @@ def _mod(a: Sym, b: Sym) -> Sym:
     """Python's remainder, with the sign of b; 0 where b is 0."""
     rest = prim("fmod", a, b)
     wrong = (rest != 0) & prim("xor", rest < 0, b < 0)
-    return select(b == 0, 0, select(wrong, rest + b, rest))
+    return select(b == 0, 0, rest + select(wrong, b, 0))  # the sum of -0.0 and 0 is 0.0
 
 
 def _hypot(a: Sym, b: Sym) -> Sym:

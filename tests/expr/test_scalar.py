@@ -207,6 +207,7 @@ def test_what_happens_at_the_edges_is_as_in_mxnet():
     assert [fn.minimum.grad(k)(2.0, 2.0) for k in (0, 1)] == [1, 0]
     assert [fn.mod(*p) for p in ((5, -3), (-5, 3), (-5, -3), (5, 0))] == [-1, 1, -2, 0]
     assert fn.mod(1e12, 3.0) == 1e12 % 3
+    assert str(fn.mod(-4.0, 4.0)) == "0.0"  # and not -0.0
     assert fn.sign(nan) == 0
     assert [fn.round(x) for x in (-2.5, -0.5, 0.5, 1.5)] == [-3, -1, 1, 2]
     assert np.signbit(fn.round(-0.3))

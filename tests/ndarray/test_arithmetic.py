@@ -184,3 +184,8 @@ def test_a_list_in_place_of_an_array_is_told_by_what_is_in_it():
         y = x * 2
     with pytest.raises(ShapeError, match=r"shape \(2, 3\), got an NDArray of shape \(200, 201\)"):
         y.backward(nd.ones((200, 201)))
+
+
+def test_a_remainder_of_nothing_is_no_negative_zero():
+    rest = nd.array([-4.0, 4.0]) % 4
+    assert not np.signbit(rest.asnumpy()).any()
