@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-np.set_printoptions(legacy="1.25")  # type: ignore[arg-type]  # `[0.5]`, not `[np.float32(0.5)]`
+np.set_printoptions(legacy="1.25")  # `[0.5]`, not `[np.float32(0.5)]`
 
 # What was another name of something: its place in today's NumPy, or in Python.
 RENAMED = {

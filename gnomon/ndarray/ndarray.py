@@ -75,7 +75,8 @@ class NDArray(Arithmetic, Indexing, Methods, Array, main=True):
     def _number(self) -> Any:
         """The only element; TypeError, as Python asks of conversions, where there are others."""
         if self.size != 1:
-            raise TypeError(f"only an NDArray of one element is a number, got shape {self.shape}")
+            got = f"shape {self.shape}"
+            raise TypeError(complaint("float", "x", "an NDArray of one element", got))
         return self.asscalar()
 
     def __reduce__(self) -> tuple[Any, ...]:
