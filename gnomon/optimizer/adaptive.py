@@ -82,7 +82,8 @@ class RMSProp(Optimizer):
     """Steps by the gradient over the root of the running mean of its squares.
 
     `centered` subtracts the squared mean first and adds momentum `gamma2` (Graves,
-    arXiv:1308.0850); otherwise as in Tieleman and Hinton's lecture. `clip_weights` bounds weights if above 0.
+    arXiv:1308.0850); otherwise as in Tieleman and Hinton's lecture. `clip_weights`, if
+    above 0, bounds weights.
     """
 
     def __init__(
