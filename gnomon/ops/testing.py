@@ -122,8 +122,8 @@ def check_case(cls: type[Op], case: Case) -> None:
         tolerance=case.tolerance,
     )
     tolerance = max(case.tolerance, 2e-5)
-    check_storing(op, _as(arrays, "float32"), case.train, 10 * tolerance)
-    half = _as(arrays, "float16")
+    check_storing(op, as_dtype(arrays, "float32"), case.train, 10 * tolerance)
+    half = as_dtype(arrays, "float16")
     try:
         op.infer_type([dt.of(x.dtype) for x in half[: len(op.arguments())]])
     except (DTypeError, ParamError):
@@ -131,7 +131,7 @@ def check_case(cls: type[Op], case: Case) -> None:
     check_storing(op, half, case.train, max(case.tolerance, 2e-2), [kWriteTo])
 
 
-def _as(arrays: Arrays, dtype: str) -> list[Array]:
+def as_dtype(arrays: Arrays, dtype: str) -> list[Array]:
     """Arrays with those of floats in another dtype."""
     return [x.astype(dtype) if x.dtype.kind == "f" else x for x in arrays]
 
