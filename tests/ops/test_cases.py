@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import json
 import subprocess
@@ -77,6 +78,7 @@ EARLIER = {
 } | {"_sparse_adagrad_update", "_square_sum", "_zeros_without_dtype"}
 
 
+@functools.cache
 def names_in_the_package():
     """The operators of a process that has registered none of its own, as other tests here do."""
     code = "from gnomon.ops import registry; print(*registry.names())"
