@@ -6,7 +6,7 @@ variable has an axis of its own, loads are fancy indexing, a fold reduces its ax
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -33,15 +33,20 @@ def evaluate(e: Expr, values: Mapping[Expr, Array] | None = None) -> Array:
     >>> evaluate(x * 2.0 + 1.0, {x: np.arange(3, dtype=np.float32)})
     array([1., 3., 5.], dtype=float32)
     """
+    return evaluate_all([e], values)[0]
+
+
+def evaluate_all(es: Sequence[Expr], values: Mapping[Expr, Array] | None = None) -> list[Array]:
+    """The value of each of `es`, as `evaluate` gives it; what they share is computed once."""
     arrays: dict[Expr, Array] = {}
     with np.errstate(all="ignore"):
-        for node in postorder([e]):
+        for node in postorder(es):
             given = None if values is None else values.get(node)
             if given is not None:
                 arrays[node] = np.asarray(given).astype(compute_dtype(node.dtype).numpy)
             else:
                 arrays[node] = _node(node, arrays)
-    return convert(arrays[e], e.dtype)
+    return [convert(arrays[e], e.dtype) for e in es]
 
 
 def _node(node: Expr, arrays: dict[Expr, Array]) -> Array:
@@ -111,8 +116,8 @@ class _Reader:
             return self.widen(source)
         if source.size == 0:  # only ever asked for behind a guard, or not at all
             return np.zeros(np.broadcast_shapes(*(i.shape for i in index)), source.dtype)
-        inside = tuple(np.clip(i, 0, n - 1) for i, n in zip(index, source.shape, strict=True))
-        return np.asarray(source[inside])
+        bounds = zip(index, source.shape, strict=True)
+        return np.asarray(source[tuple(np.minimum(np.maximum(i, 0), n - 1) for i, n in bounds)])
 
     do_load = do_elem
 

@@ -1,7 +1,8 @@
 """Random numbers as arrays: `mx.nd.random`.
 
 Each function takes numbers, and gives draws of the shape asked for, or arrays, and gives draws for
-each of their elements. A draw takes its place in the sequence of the seed when it is called.
+each of their elements. A draw takes its place in the sequence of the seed when it is called. As in
+all functions of arrays, `name` is for programs that make arrays or symbols: it changes nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ __all__ = [
 def _draw(name: str, inputs: dict[str, Any], given: dict[str, Any]) -> Any:
     """The operator `_sample_name` of arrays, or `_random_name` of numbers."""
     out, ctx = given.pop("out", None), functions.context_of(given.pop("ctx", None))
-    given = {key: value for key, value in given.items() if value is not None}
+    given = {k: v for k, v in given.items() if v is not None and k != "name"}
     arrays = [isinstance(value, Array) for value in inputs.values()]
     if any(arrays):
         if not all(arrays):
@@ -53,7 +54,7 @@ def _draw(name: str, inputs: dict[str, Any], given: dict[str, Any]) -> Any:
     return out if out is not None and not out.size else invoke(op, (), out, ctx)
 
 
-_TAIL = optional("shape", "dtype", "ctx", "out")
+_TAIL = optional("shape", "dtype", "ctx", "out", "name")
 uniform = function(draws.UNIFORM, _draw, _TAIL)
 normal = function(draws.NORMAL, _draw, _TAIL)
 poisson = function(draws.POISSON, _draw, _TAIL)
@@ -63,7 +64,12 @@ generalized_negative_binomial = function(draws.GENERALIZED, _draw, _TAIL)
 
 
 def exponential(
-    scale: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None
+    scale: Any = 1,
+    shape: Any = None,
+    dtype: Any = None,
+    ctx: Any = None,
+    out: Any = None,
+    name: str | None = None,
 ) -> Any:
     """Exponential draws of mean `scale`."""
     given = {"shape": shape, "dtype": dtype, "ctx": ctx, "out": out}
@@ -78,7 +84,13 @@ def randn(*shape: int, **kwargs: Any) -> Any:
 
 
 def randint(
-    low: int, high: int, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None
+    low: int,
+    high: int,
+    shape: Any = None,
+    dtype: Any = None,
+    ctx: Any = None,
+    out: Any = None,
+    name: str | None = None,
 ) -> Any:
     """Integers from `low` to before `high`, all equally likely."""
     given = {"shape": shape, "dtype": dtype, "ctx": ctx, "out": out}
@@ -86,7 +98,12 @@ def randint(
 
 
 def multinomial(
-    data: Any, shape: Any = (), get_prob: bool = False, out: Any = None, dtype: str = "int32"
+    data: Any,
+    shape: Any = (),
+    get_prob: bool = False,
+    out: Any = None,
+    dtype: str = "int32",
+    name: str | None = None,
 ) -> Any:
     """Numbers of classes drawn by the probabilities in each row of `data`.
 

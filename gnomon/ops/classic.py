@@ -94,7 +94,7 @@ class RecordProperty(OperatorProperty):
         if self.shapes is None or self.types is None:
             return []
         pairs = self.op.inplace(self.shapes, self.types)
-        return [(in_data[i], out_data[o]) for i, o in pairs if i < len(in_data)]
+        return [(in_data[i], out_data[o]) for i, o in pairs]
 
     def create_operator(self, ctx: Any) -> Operator:
         return RecordOperator(self.op)

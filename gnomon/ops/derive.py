@@ -236,14 +236,17 @@ def _leaf(shape: tuple[int, ...] | None, dtype: DType | None) -> Buffer:
 
 @functools.lru_cache(maxsize=4096)
 def inplace(op: Op, in_shapes: Shapes, in_types: DTypes) -> tuple[tuple[int, int], ...]:
-    """Pairs (input, output): only that output reads the input, and only at its own index."""
+    """Pairs (input, output): only that output reads the input, and only at its own index.
+
+    States are in none: they are read and written after the outputs.
+    """
     inputs, _ = leaves_of(op, in_shapes, in_types)
     values = op.apply(inputs, train=True, random=StandInRandom())
     readers = [{id(n) for n in postorder([v])} for v in values]
     pairs = []
     for k, value in enumerate(values):
         elsewhere = _read_elsewhere(value)
-        for j, x in enumerate(inputs):
+        for j, x in enumerate(inputs[: len(op.arguments())]):
             alone = [r for r in range(len(values)) if id(x) in readers[r]] == [k]
             fits = x.shape == value.shape and x.dtype.size == value.dtype.size
             if alone and fits and id(x) not in elsewhere:

@@ -17,7 +17,7 @@ from gnomon import dtype as dt
 from gnomon.base import DTypeError, ParamError
 from gnomon.dtype import DType
 from gnomon.expr.node import Buffer, Expr
-from gnomon.expr.oracle import evaluate
+from gnomon.expr.oracle import evaluate_all
 from gnomon.ops.case import Case
 from gnomon.ops.classic import RecordOperator
 from gnomon.ops.host import HostOp
@@ -63,7 +63,7 @@ def forward(op: Op, inputs: Arrays, train: bool = False) -> list[Array]:
     if not op.is_expression:
         return stored_outputs(op, inputs, kWriteTo, train)
     values = op.apply([leaf(x) for x in inputs], train=train, random=FixedRandom())
-    return [evaluate(v) for v in values]
+    return evaluate_all(values)
 
 
 def backward(
@@ -79,7 +79,8 @@ def backward(
     outputs = [leaf(y) for y in forward(op, inputs, train)]
     leaves = [None if g is None else leaf(g) for g in out_grads]
     grads = op.backward(leaves, [leaf(x) for x in inputs], outputs, train=train)
-    return [None if g is None else evaluate(g) for g in grads]
+    found = iter(evaluate_all([g for g in grads if g is not None]))
+    return [None if g is None else next(found) for g in grads]
 
 
 def check(
@@ -121,8 +122,8 @@ def check_case(cls: type[Op], case: Case) -> None:
         tolerance=case.tolerance,
     )
     tolerance = max(case.tolerance, 2e-5)
-    check_storing(op, _as(arrays, "float32"), case.train, 10 * tolerance)
-    half = _as(arrays, "float16")
+    check_storing(op, as_dtype(arrays, "float32"), case.train, 10 * tolerance)
+    half = as_dtype(arrays, "float16")
     try:
         op.infer_type([dt.of(x.dtype) for x in half[: len(op.arguments())]])
     except (DTypeError, ParamError):
@@ -130,7 +131,7 @@ def check_case(cls: type[Op], case: Case) -> None:
     check_storing(op, half, case.train, max(case.tolerance, 2e-2), [kWriteTo])
 
 
-def _as(arrays: Arrays, dtype: str) -> list[Array]:
+def as_dtype(arrays: Arrays, dtype: str) -> list[Array]:
     """Arrays with those of floats in another dtype."""
     return [x.astype(dtype) if x.dtype.kind == "f" else x for x in arrays]
 

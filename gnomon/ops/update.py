@@ -235,7 +235,7 @@ class FtrlUpdate(Update):
         z = states[0] + g - (fn.sqrt(n) - fn.sqrt(states[1])) * weight / self.lr
         size = (fn.sqrt(n) + self.beta) / self.lr + self.wd
         w = (fn.sign(z) * self.lamda1 - z) / size
-        return fn.where(fn.gt(fn.abs(z), self.lamda1), w, 0), z, n
+        return fn.where(fn.le(fn.abs(z), self.lamda1), 0, w), z, n  # NaN stays
 
 
 @op("_sparse_adagrad_update", inputs=("weight", "grad", "history"), aux=("history",))

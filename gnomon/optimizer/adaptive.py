@@ -8,7 +8,7 @@ from typing import Any
 
 from gnomon.expr import fn
 from gnomon.expr.node import Expr
-from gnomon.ops.update import AdamUpdate, RmsPropUpdate
+from gnomon.ops.update import AdamUpdate, RmsPropUpdate, bounded
 from gnomon.optimizer.base import Optimizer, register
 from gnomon.optimizer.fused import Rates
 from gnomon.optimizer.sgd import zeros_like
@@ -82,7 +82,8 @@ class RMSProp(Optimizer):
     """Steps by the gradient over the root of the running mean of its squares.
 
     `centered` subtracts the squared mean first and adds momentum `gamma2` (Graves,
-    arXiv:1308.0850); otherwise as in Tieleman and Hinton's lecture. `clip_weights` bounds weights.
+    arXiv:1308.0850); otherwise as in Tieleman and Hinton's lecture. `clip_weights`, if
+    above 0, bounds weights.
     """
 
     def __init__(
@@ -111,8 +112,7 @@ class RMSProp(Optimizer):
         if self.centered:
             return self._centred(weight, grad, states, rates)
         settings = {"gamma1": self.gamma1, "epsilon": self.epsilon}
-        bound = -1.0 if self.clip_weights is None else self.clip_weights
-        settings["clip_weights"] = bound
+        settings["clip_weights"] = self.clip_weights or -1.0
         return self._operator(RmsPropUpdate, weight, grad, states, rates, **settings)
 
     def _centred(
@@ -123,5 +123,4 @@ class RMSProp(Optimizer):
         mean = states[1] * self.gamma1 + grad * (1 - self.gamma1)
         spread = fn.sqrt(square - mean * mean + self.epsilon)
         step = states[2] * self.gamma2 - rates.lr * grad / spread
-        new, bound = weight + step, self.clip_weights
-        return new if bound is None else fn.clip(new, -bound, bound), square, mean, step
+        return bounded(weight + step, self.clip_weights or -1.0), square, mean, step

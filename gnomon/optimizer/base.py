@@ -50,7 +50,7 @@ class Optimizer(KeywordHints):
         rescale_grad: factor on every gradient, 1 / batch size as a rule.
         param_idx2name: name of the parameter at each index.
         wd: weight decay; parameters not named `*_weight` or `*_gamma` are free of it.
-        clip_gradient: bound on each element of a gradient, after rescaling; None or 0 for none.
+        clip_gradient: bound on each element of a gradient, after rescaling; none if not above 0.
         learning_rate: the rate, or the rate `lr_scheduler` starts from.
         lr_scheduler: rate by number of updates.
         sym: symbol whose variables' `lr_mult` and `wd_mult` attributes count.
@@ -60,6 +60,7 @@ class Optimizer(KeywordHints):
     """
 
     _counts_alone: ClassVar[bool] = False  # whether `_numbers` differ by the count of updates alone
+    _decaying: ClassVar[tuple[str, ...]] = ("_weight", "_gamma")  # ends of their names
     _asks_subclass: ClassVar[bool] = False  # whether a subclass says itself what rate and decay are
     _keyword_aliases: ClassVar = {"lr": "learning_rate", "weight_decay": "wd", "mom": "momentum"}
     opt_registry: ClassVar[Registry[type[Optimizer]]] = OPTIMIZERS
@@ -355,7 +356,7 @@ class Optimizer(KeywordHints):
         The rule: 1 for names ending in `_weight` or `_gamma`, else 0.
         """
         names = self.idx2name.values()
-        free = {name: 0.0 for name in names if not name.endswith(("_weight", "_gamma"))}
+        free = {name: 0.0 for name in names if not name.endswith(self._decaying)}
         self.wd_mult = {**free, **self._attributes("__wd_mult__"), **args_wd_mult}
 
     def _attributes(self, key: str) -> dict[Any, float]:
@@ -439,7 +440,7 @@ class Optimizer(KeywordHints):
     def _clipped(self, grad: Expr) -> Expr:
         """The gradient within the bound."""
         bound = self.clip_gradient
-        return fn.clip(grad, -bound, bound) if bound else grad
+        return fn.clip(grad, -bound, bound) if bound and bound > 0 else grad
 
     def __getstate__(self) -> dict[str, Any]:
         # Gluon's parameters and the symbol's attributes belong to the program, not to the state.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +15,10 @@ from gnomon.optimizer.sgd import zeros_like
 
 @register
 class FTML(Optimizer):
-    """The minimum of a moving mean of quadratic bounds of the loss (Zheng and Kwok, 2017)."""
+    """The minimum of a moving mean of quadratic bounds of the loss (Zheng and Kwok, 2017).
+
+    At a rate of 0 nothing moves.
+    """
 
     _counts_alone = True
 
@@ -31,7 +35,8 @@ class FTML(Optimizer):
 
     def _numbers(self, index: Any, lr: float, wd: float) -> tuple[float, ...]:
         count = self._index_update_count[index]
-        return lr, wd, (1 - self.beta1**count) / lr, 1 / (1 - self.beta2**count)
+        of_root = (1 - self.beta1**count) / lr if lr else math.inf
+        return lr, wd, of_root, 1 / (1 - self.beta2**count)
 
     def formula(
         self, weight: Expr, grad: Expr, states: Sequence[Expr], rates: Rates
@@ -42,4 +47,4 @@ class FTML(Optimizer):
         d = (fn.sqrt(square * of_square) + self.epsilon) * of_root
         sigma = d - states[0] * self.beta1
         z = states[2] * self.beta1 + grad * (1 - self.beta1) - sigma * weight
-        return -z / d, d, square, z
+        return rates.moved((-z / d, d, square, z), (weight, *states))

@@ -17,7 +17,7 @@ class Ftrl(Optimizer):
     """Weights that `lamda1` keeps at 0 unless gradients insist (McMahan et al., 2013).
 
     Lazy where the gradient is row-sparse: rows without a gradient stay as they are. A schedule
-    starts from its own `base_lr`, whatever `learning_rate` is.
+    starts from its own `base_lr`, whatever `learning_rate` is. At a rate of 0 nothing moves.
     """
 
     def __init__(
@@ -36,4 +36,5 @@ class Ftrl(Optimizer):
         self, weight: Expr, grad: Expr, states: Sequence[Expr], rates: Rates
     ) -> Sequence[Expr]:
         settings = {"lamda1": self.lamda1, "beta": self.beta}
-        return self._operator(FtrlUpdate, weight, grad, states, rates, **settings)
+        new = self._operator(FtrlUpdate, weight, grad, states, rates, **settings)
+        return rates.moved(new, (weight, *states))

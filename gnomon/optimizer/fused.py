@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gnomon.dtype import DType, float64
+from gnomon.expr import fn
 from gnomon.expr.node import Buffer, Expr, cast
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.elsewhere import check_together
@@ -41,6 +42,11 @@ class Rates:
     lr: Expr
     wd: Expr
     more: tuple[Expr, ...] = ()
+
+    def moved(self, new: Sequence[Expr], old: Sequence[Expr]) -> tuple[Expr, ...]:
+        """`new`, for formulas that divide by the rate; `old` where that is 0."""
+        at_all = fn.ne(self.lr, 0)
+        return tuple(fn.where(at_all, n, o) for n, o in zip(new, old, strict=True))
 
 
 class Item(NamedTuple):

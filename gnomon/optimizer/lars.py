@@ -19,10 +19,12 @@ _PLAIN = ("gamma", "beta", "bias")  # ends of names of parameters with the plain
 class LARS(SGD):
     """SGD whose rate is scaled by `eta * |weight| / (|grad| + wd * |weight| + eps)`.
 
-    You, Gitman and Ginsburg, arXiv:1708.03888. Biases, gammas and betas keep the plain rate.
-    With `momentum_correction` the momentum is scaled by what the schedule did to the rate since
-    the weight's last update.
+    You, Gitman and Ginsburg, arXiv:1708.03888. Biases, gammas and betas keep the plain rate, and
+    do not decay. With `momentum_correction` the momentum is scaled by what the schedule did to the
+    rate since the weight's last update.
     """
+
+    _decaying = ("_weight",)
 
     def __init__(
         self,

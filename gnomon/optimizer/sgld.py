@@ -20,7 +20,7 @@ class SGLD(Optimizer):
         self._update_count(index)
         lr, wd = self._get_lr(index), self._get_wd(index)
         grad = grad * self.rescale_grad
-        if self.clip_gradient:
+        if self.clip_gradient and self.clip_gradient > 0:
             grad = grad.clip(-self.clip_gradient, self.clip_gradient)
         noise = random.normal(
             0, math.sqrt(lr), shape=weight.shape, dtype=weight.dtype, ctx=weight.context

@@ -49,6 +49,20 @@ def test_draws_take_their_numbers_when_they_are_called():
         np.testing.assert_array_equal(found.asnumpy(), value)
 
 
+@pytest.mark.parametrize("name", sorted({*nd.random.__all__} - {"multinomial", "randn"}))
+def test_a_name_is_taken_as_by_symbols(name):
+    given = {"randint": (0, 5), "negative_binomial": (1, 0.5)}.get(name, ())
+    draw, drawn = (getattr(place, name) for place in (nd.random, sym.random))
+    assert draw(*given, shape=(2,), name="x").shape == (2,)
+    assert drawn(*given, shape=(2,), name="x").name == "x"
+
+
+def test_a_name_is_taken_by_other_draws():
+    assert nd.random.randn(2, name="x").shape == (2,)
+    assert nd.random.multinomial(nd.array([0.5, 0.5]), shape=3, name="x").shape == (3,)
+    assert nd.random.normal(nd.zeros((2,)), nd.ones((2,)), name="x").shape == (2,)
+
+
 def test_calls_that_fit_no_signature_name_the_function():
     wrong = r"random\.uniform: argument 'shap': .* did you mean 'shape'"
     for draw in (nd.random.uniform, random.uniform):

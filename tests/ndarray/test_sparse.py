@@ -140,6 +140,22 @@ def test_files(tmp_path):
     np.testing.assert_array_equal(again["c"].asnumpy(), kept[1].asnumpy())
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float16", "int32"])
+def test_copies_in_another_dtype_stay_sparse(dtype, caplog, monkeypatch):
+    monkeypatch.setattr(apply, "_told", set())
+    rows = nd.sparse.row_sparse_array(([[1.5, 2]], [1]), shape=(3, 2))
+    cells = nd.sparse.csr_matrix(([1.5], [1], [0, 0, 1]), shape=(2, 2))
+    for x in (rows, cells):
+        other = nd.sparse.zeros(x.stype, x.shape, dtype=dtype)
+        assert x.copyto(other) is other
+        np.testing.assert_array_equal(other.asnumpy(), x.asnumpy().astype(dtype))
+        assert other.data.shape == x.data.shape  # what is not stored is not computed
+        other[:] = 0
+        other[:] = x
+        assert other.data.shape == x.data.shape
+    assert caplog.records == []
+
+
 def test_the_fallback_is_told_once(caplog, monkeypatch):
     monkeypatch.setattr(apply, "_told", set())
     x, a = matrix((3, 4))

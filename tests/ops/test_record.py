@@ -188,6 +188,8 @@ def test_one_buffer_may_be_two_arguments():
 def test_outputs_may_overwrite_what_is_read_at_the_same_place():
     assert Product().inplace([(3,)] * 2, [F] * 2) == ((0, 0), (1, 0))
     assert Tanh().inplace([(3,)], [F]) == ((0, 0),)
+    half, states = dtype.float16, find("mp_lamb_update_phase1")(t=1, wd=0.0)
+    assert states.inplace([(3,)] * 2, [half] * 2) == ()  # which are written after the output
 
 
 def test_a_gradient_of_stand_ins_is_derived_over_themselves():

@@ -22,6 +22,12 @@ def test_only_weights_and_gammas_decay():
     assert rates(sgd) == ([0.5] * 5, [0.1, 0, 0.1, 0, 0])
 
 
+def test_gammas_do_not_decay_in_lars():  # as in MXNet
+    names = {0: "fc_weight", 1: "bn_gamma", 2: "fc_bias"}
+    optimizer = opt.create("lars", param_idx2name=names, wd=0.5)
+    assert [optimizer._get_wd(index) for index in names] == [0.5, 0, 0]
+
+
 def test_multipliers_by_name_index_and_symbol():
     weight = mx.sym.Variable("x_weight", lr_mult=2, wd_mult=0.5)
     net = mx.sym.FullyConnected(mx.sym.Variable("data"), weight=weight, num_hidden=3, name="fc")
@@ -168,11 +174,18 @@ def test_rates_and_factors_may_change_at_any_time():
     assert weight.asnumpy()[0] == pytest.approx(-(1 + 0.05 + 0.005))
 
 
-@pytest.mark.parametrize("bound", [None, 0, 0.0])
-def test_no_bound(bound):
+@pytest.mark.parametrize("bound", [None, 0, 0.0, -1.0])
+@pytest.mark.parametrize("centered", [False, True])
+def test_no_bound(bound, centered):
     updater, weight = fresh(clip_gradient=bound), array(0.0)
     updater(0, array(9.0), weight)
     assert weight.asnumpy()[0] == -4.5
+    adamax = opt.get_updater(opt.create("adamax", learning_rate=1.0, clip_gradient=bound))
+    adamax(0, array(9.0, -9.0, 0.5), moved := array(0.0, 0.0, 0.0))
+    np.testing.assert_allclose(moved.asnumpy(), [-1, 1, -1], 1e-6)
+    rule = opt.create("rmsprop", learning_rate=1.0, centered=centered, clip_weights=bound)
+    opt.get_updater(rule)(0, array(9.0), far := array(50.0))
+    assert 45 < far.asnumpy()[0] < 50
 
 
 def test_arrays_that_share_memory():

@@ -52,6 +52,31 @@ def test_several_weights_at_once_are_as_one_by_one(kind):
     np.testing.assert_array_equal(*results)
 
 
+@pytest.mark.parametrize("kind", ["ftrl", "ftml"])
+@pytest.mark.parametrize("stype", ["default", "row_sparse"])
+def test_nothing_moves_at_a_rate_of_0(kind, stype):  # in MXNet all is NaN from there on
+    update = opt.get_updater(opt.create(kind, learning_rate=0.5))
+    weight, same = mx.nd.array(WEIGHT), mx.nd.array(WEIGHT)
+    for rate, grad in zip((0.5, 0, 0.5), GRADS, strict=False):
+        update.optimizer.set_learning_rate(rate)
+        before = [x.asnumpy() for x in (weight, *(update.states.get(0) or ()))]
+        update(0, mx.nd.array(grad).tostype(stype), weight)
+        if rate == 0:
+            for x, was in zip((weight, *update.states[0]), before, strict=True):
+                np.testing.assert_array_equal(x.asnumpy(), was)
+    always = opt.get_updater(opt.create(kind, learning_rate=0.5))
+    if kind == "ftrl":  # which does not count updates
+        for grad in GRADS[::2]:
+            always(0, mx.nd.array(grad), same)
+        np.testing.assert_allclose(weight.asnumpy(), same.asnumpy(), 1e-6)
+    assert np.isfinite(weight.asnumpy()).all()
+
+
+def test_nan_is_not_hidden_by_ftrl():
+    (after,) = trace("ftrl", weight=np.ones(2), grads=[np.array([np.nan, 1])])
+    assert np.isnan(after).tolist() == [True, False]
+
+
 def test_dcasgd_with_momentum():
     got = trace("dcasgd", learning_rate=0.1, momentum=0.9, lamda=0.5, wd=0.1)
     weight, before, momentum = WEIGHT, WEIGHT, 0

@@ -145,8 +145,7 @@ class Methods(Array):
         if other.shape != self.shape:
             got = f"shape {other.shape}"
             raise ShapeError(complaint("copyto", "other", f"shape {self.shape}", got))
-        source = self if other._dtype is self._dtype else cast(self, other._dtype)
-        return copied(source, other)
+        return copied(self.astype(other._dtype, copy=False), other)
 
     def as_in_context(self, context: Context) -> Any:
         """The array on a device: itself where it is there already, else a copy."""
