@@ -420,6 +420,8 @@ def test_a_child_finds_gnomon_imported_where_another_thread_is_about_to(module):
             os._exit(gnomon.lock.first_use._is_owned())
         assert os.waitpid(pid, 0)[1] == 0
     """)
-    command, run = [sys.executable, "-c", code], {"cwd": ROOT, "timeout": SECONDS}
+    # Python 3.12 warns of forks beside threads, rightly
+    quiet = ["-W", "ignore:This process:DeprecationWarning"]
+    command, run = [sys.executable, *quiet, "-c", code], {"cwd": ROOT, "timeout": SECONDS}
     found = subprocess.run(command, **run, check=False, capture_output=True)
     assert (found.returncode, found.stderr) == (0, b"")

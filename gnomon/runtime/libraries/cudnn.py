@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gnomon import dtype as dtypes
@@ -90,13 +90,19 @@ def plan_of(gpu: Gpu, what: Convolve | Mean) -> Plan | None:
         described = dnn.describe(what)
         if isinstance(what, Mean):
             return Plan(gpu, described)
-        handle = handle_of(gpu.default)
-        for way in dnn.algorithms(handle, described):
-            nbytes = dnn.workspace(handle, described, way.number) if way.deterministic else None
-            if nbytes is not None and nbytes <= WORKSPACE:
-                return Plan(gpu, described, way.number, nbytes)
-        dnn.forget(described)
-    return None
+        chosen = next(_algorithms(dnn, handle_of(gpu.default), described), None)
+        if chosen is None:
+            dnn.forget(described)
+            return None
+        return Plan(gpu, described, *chosen)
+
+
+def _algorithms(dnn: Dnn, handle: int, described: int) -> Iterator[tuple[int, int]]:
+    """The algorithms that are always the same and small enough, with their bytes of workspace."""
+    for way in dnn.algorithms(handle, described):
+        nbytes = dnn.workspace(handle, described, way.number) if way.deterministic else None
+        if nbytes is not None and nbytes <= WORKSPACE:
+            yield way.number, nbytes
 
 
 def what_of(call: Any) -> Convolve | Mean:

@@ -195,10 +195,13 @@ class Gpu:
         with self.lock:
             self.enter()
             made = Queue(self)
-            for other in self.queues:
-                if other is not made:
-                    made.after(other)
+            for other in self._all_but(made):
+                made.after(other)
         return made
+
+    def _all_but(self, queue: Queue) -> list[Queue]:
+        """The other queues; not a loop with a condition under the lock, see `gnomon.lock`."""
+        return [other for other in self.queues if other is not queue]
 
     def load(self, image: Image) -> list[int]:
         """The entries of an image on this GPU, for good."""
@@ -257,7 +260,7 @@ class Gpu:
                 queue.wait()
             self._ledger = Ledger()
             for queue in queues:
-                queue.knows = {other: other.given for other in queues if other is not queue}
+                queue.knows = {other: other.given for other in self._all_but(queue)}
 
     def memory(self) -> tuple[int, int]:
         """Bytes that are free, and all there are."""
