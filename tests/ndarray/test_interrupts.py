@@ -32,14 +32,17 @@ def interrupted():
             armed = False
             raise KeyboardInterrupt
 
+    def repeat(work):  # not a loop within `try`: see `gnomon.lock`
+        while armed:  # a finaliser may swallow the exception
+            work()
+
     def until(work, longest):
         nonlocal armed
         delay = chance.uniform(1e-4, longest)
         try:
             armed = True
             signal.setitimer(signal.ITIMER_REAL, delay, 0.01)
-            while armed:  # a finaliser may swallow the exception
-                work()
+            repeat(work)
         except KeyboardInterrupt:
             pass
         finally:
