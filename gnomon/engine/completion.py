@@ -48,7 +48,9 @@ class Completion:
         return f"on_complete of {self._job!r}"
 
     def __del__(self) -> None:
-        if self._called or self._job.state == DONE:
+        if getattr(self, "_called", True):  # or an interrupt came before it was there
+            return
+        if self._job.state == DONE:
             return
         error = EngineError("the function let go of its on_complete without calling it")
         # A collector runs this anywhere, in the middle of the engine too: hence another thread.

@@ -11,6 +11,7 @@ import pytest
 
 from gnomon import config
 from gnomon.base import EngineError
+from gnomon.engine.completion import Completion
 from tests.engine.pushing import push_and_wait
 
 
@@ -83,6 +84,11 @@ def test_an_error_after_the_callback_is_not_lost(threaded):
     threaded.wait_for_var(var)
     with pytest.raises(EngineError, match="too late"):
         threaded.wait_for_all()
+
+
+def test_a_callback_whose_making_was_interrupted_says_nothing():
+    made = Completion.__new__(Completion)
+    made.__del__()
 
 
 def test_a_callback_that_is_forgotten_fails_at_once(any_engine):
