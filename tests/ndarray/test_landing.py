@@ -128,3 +128,11 @@ def test_too_many_integers_are_left_to_others():
     record = Block([2000, 0, 0, 0, 0, 0, 0, 0])
     for bind in (in_python, binding(fast_path)):
         assert bind(record.address)([], [], [0] * 2000, []) is False
+
+
+def test_a_group_counts_the_bytes_that_it_alone_holds():
+    kept = mx.nd.ones((1000,))
+    made = kept * 3 + mx.nd.ones((1000,))
+    assert made._pending_in._held_alone() == 4000
+    del kept
+    assert made._pending_in._held_alone() == 8000

@@ -16,6 +16,7 @@ import sys
 import threading
 import warnings
 import weakref
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -277,13 +278,11 @@ class FusionGroup(Frozen):
 
         What others work with now counts: they let go of it when they are done.
         """
-        entries: dict[Chunk, int] = {}
-        for chunk in self.read:
-            entries[chunk] = entries.get(chunk, 0) + 1
+        read = Counter(self.read)
         for chunk, _ in self.in_place.values():
-            entries.pop(chunk, None)
-        # beside its entries: that of the dictionary, the loop's variable, the call's argument
-        found = (c for c, n in entries.items() if c.writer or c.readers or _getrefcount(c) <= n + 4)
+            read.pop(chunk, None)
+        most = _IN_PLACE + 1  # beside its own: a name's, the counter's, that of an item's tuple
+        found = (c for c, n in read.items() if c.writer or c.readers or _getrefcount(c) <= n + most)
         return sum(c.nbytes for c in found)
 
     def house(self, made: Any, dest: Any) -> bool:
