@@ -188,6 +188,7 @@ def test_interrupts_between_any_two_instructions_leave_nothing_behind():
     before = sys.gettrace()
     try:
         for function in (samples.made_new, samples.lists, samples.keys, samples.passes):
+            leaves_nothing(function, 0)  # Python 3.12 tells of instructions from the next call on
             came = [after for after in range(1, 400) if leaves_nothing(function, after)]
             assert came == [*range(1, len(came) + 1)] and 10 < len(came) < 399
     finally:
