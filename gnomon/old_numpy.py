@@ -1,7 +1,7 @@
-"""`old`: NumPy as a program written for NumPy 1 knows it; NumPy itself is not changed.
+"""`old`: NumPy as a program written for NumPy 1 knows it; NumPy itself is changed in prints alone.
 
 It has today's names and those that are gone, and the types of Python under the names that they had
-in NumPy until 1.24 (`np.bool`, `np.int`). Numbers in lists print without their types, as they did.
+in NumPy until 1.24 (`np.bool`, `np.int`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-
-np.set_printoptions(legacy="1.25")  # `[0.5]`, not `[np.float32(0.5)]`
 
 # What was another name of something: its place in today's NumPy, or in Python.
 RENAMED = {
@@ -34,6 +32,12 @@ MOVED = ("AxisError", "ComplexWarning", "ModuleDeprecationWarning", "RankWarning
          "VisibleDeprecationWarning")  # fmt: skip
 PYTHON = {"bool": bool, "int": int, "float": float, "complex": complex, "object": object,
           "str": str, "long": int, "unicode": str}  # fmt: skip
+
+
+def print_as_before() -> None:
+    """Have this thread print numbers in lists without their types: `[0.5]`, as NumPy 1 does."""
+    if int(np.__version__.partition(".")[0]) > 1:
+        np.set_printoptions(legacy="1.25")
 
 
 def asfarray(a: Any, dtype: Any = np.float64) -> Any:

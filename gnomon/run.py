@@ -2,12 +2,12 @@
 
 `import mxnet` gets gnomon in the whole process. The program's own files, those below its folder,
 get `gnomon.old_numpy.old` where they import `numpy`, and so do installed packages that import
-`mxnet`, which were written for it too; libraries imported beside notice nothing. Python's own
-modules get the names that they had (`old_python`). An error shows the
-program's traceback, and the process ends as Python's would. Processes that it starts by
-`multiprocessing`, also by the methods `spawn` and `forkserver`, are served likewise. In a notebook,
-`%load_ext gnomon.run` serves the cells below, and files in the notebook's folder; a kernel that
-`gnomon run -m ipykernel_launcher` starts has done so.
+`mxnet`, which were written for it too. Libraries imported beside notice nothing but that NumPy
+prints numbers as NumPy 1 from the first such import on. Python's own modules get the names that
+they had (`old_python`). An error shows the program's traceback, and the process ends as Python's
+would. Processes that it starts by `multiprocessing`, also by the methods `spawn` and `forkserver`,
+are served likewise. In a notebook, `%load_ext gnomon.run` serves the cells below, and files in the
+notebook's folder; a kernel that `gnomon run -m ipykernel_launcher` starts has done so.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def _import(name: str, *details: Any, **named: Any) -> Any:
     old_python.restore(module)
     if name.partition(".")[0] not in _OF_NUMPY_1:
         return module
-    old = old_numpy.old  # with which numbers print as they did
-    return old if module.__name__ == "numpy" else module
+    old_numpy.print_as_before()
+    return old_numpy.old if module.__name__ == "numpy" else module
 
 
 _own_builtins = {**vars(builtins), "__import__": _import}

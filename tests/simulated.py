@@ -24,19 +24,21 @@ def gpus() -> Iterator[Simulated]:
     _forget_pools()
     before = config.get("gpu")
     config.set("gpu", "simulated")  # of the process: workers of the engine look as well
-    yield made
-    if made.failed is None:
-        for found in list(gpu._gpus.values()):
-            found.synchronise()
-    config.set("gpu", before)
-    gpu._gpus.clear()
-    gpu._gpus.update(kept[1])
-    _forget_pools()
-    pool._pools.update(kept[2])
-    driver._found.pop("simulated")
-    if kept[0] is not None:
-        driver._found["simulated"] = kept[0]
-    gpu._current.__dict__.clear()
+    try:
+        yield made
+        if made.failed is None:
+            for found in list(gpu._gpus.values()):
+                found.synchronise()
+    finally:
+        config.set("gpu", before)
+        gpu._gpus.clear()
+        gpu._gpus.update(kept[1])
+        _forget_pools()
+        pool._pools.update(kept[2])
+        driver._found.pop("simulated")
+        if kept[0] is not None:
+            driver._found["simulated"] = kept[0]
+        gpu._current.__dict__.clear()
 
 
 def _forget_pools() -> None:

@@ -457,8 +457,8 @@ def memory(device: str | Context) -> tuple[int, int]:
 
     Blocks that lie idle are not free, as for the driver.
     """
+    gpu: Any = find(device)
     pool = pool_of(device)
-    gpu: Any = pool.device
     free, total = gpu.memory()
     limit = config.get("memory_limit") or total
     held = pool.large_bytes + pool.small_bytes
