@@ -87,6 +87,8 @@ class StepwiseExecutor(Executor):
         for node in self._symbol._graph.topo:
             count = 0 if node.op is None else len(node.op.auxiliary())
             for entry in node.inputs[len(node.inputs) - count :]:
+                if entry.node not in states:  # it is computed
+                    continue
                 name, whose = f"aux_states[{entry.node.name}]", f"operator {node.name!r}"
                 check_together("bind", name, states[entry.node], placed[node], whose)
 

@@ -291,7 +291,7 @@ def _pull_rows(stored: Any, out: Any, wanted: Any) -> None:
             expected = "a row_sparse array"
             raise ParamError(complaint("KVStore.row_sparse_pull", argument, expected, array.stype))
     rows = np.unique(wanted.asnumpy().astype(np.int64))
-    out._take(nd.sparse.retain(stored, nd.array(rows, stored.context, "int64")))
+    out[:] = nd.sparse.retain(stored, nd.array(rows, stored.context, "int64"))
 
 
 def command_bytes(head: Any, body: Any) -> bytes:

@@ -67,16 +67,16 @@ class NDArray(Arithmetic, Indexing, Methods, Array, main=True):
         raise ValueError("The truth value of an NDArray with multiple elements is ambiguous.")
 
     def __float__(self) -> float:
-        return float(self._number())
+        return float(self._number("float"))
 
     def __int__(self) -> int:
-        return int(self._number())
+        return int(self._number("int"))
 
-    def _number(self) -> Any:
+    def _number(self, where: str) -> Any:
         """The only element; TypeError, as Python asks of conversions, where there are others."""
         if self.size != 1:
             got = f"shape {self.shape}"
-            raise TypeError(complaint("float", "x", "an NDArray of one element", got))
+            raise TypeError(complaint(where, "x", "an NDArray of one element", got))
         return self.asscalar()
 
     def __reduce__(self) -> tuple[Any, ...]:

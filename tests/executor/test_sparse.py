@@ -128,6 +128,15 @@ def test_other_operators_take_all_elements():
         np.testing.assert_allclose(dense, sparse, rtol=1e-5, atol=1e-6)
 
 
+def test_states_may_be_computed():
+    x = sym.cast_storage(sym.var("x", stype="csr"), stype="default")
+    net = sym.BatchNorm(x, moving_mean=sym.var("m") * 2.0, name="bn", use_global_stats=True)
+    e = net.simple_bind(mx.current_context(), x=(3, 4))
+    e.arg_dict["x"][:], e.arg_dict["m"][:] = MATRIX, nd.ones((4,))
+    e.aux_dict["bn_moving_var"][:], e.arg_dict["bn_gamma"][:] = nd.ones((4,)), nd.ones((4,))
+    np.testing.assert_allclose(e.forward()[0].asnumpy(), MATRIX.asnumpy() - 2, rtol=2e-3)
+
+
 def test_sparse_outputs():
     x, given = sym.var("x", stype="csr"), MATRIX.as_in_context(mx.current_context())
     outputs = sym.Group([x * 2, x, sym.cast_storage(x, stype="default")])

@@ -288,8 +288,48 @@ def test_a_gradient_that_has_a_row_twice_is_added_up():
     weight = nd.ones((4, 2))
     mx.optimizer.create("sgd", learning_rate=0.5).update(0, weight, kept, None)
     np.testing.assert_array_equal(weight.asnumpy(), 1 - kept.asnumpy() / 2)
-    with pytest.raises(mx.MXNetError, match="'grad': expected an array beside the weight"):
+    with pytest.raises(mx.MXNetError, match="'grad': expected another array than the weight"):
         nd.sgd_update(kept, kept, out=kept, lr=1.0)
+
+
+def test_a_sum_of_one_array_has_memory_of_its_own():
+    x = rows((4, 2), 1, 3)[0]
+    before, total = x.asnumpy(), nd.add_n(x)
+    nd.sgd_update(total, x, out=total, lr=0.5)
+    np.testing.assert_array_equal(x.asnumpy(), before)
+    np.testing.assert_array_equal(total.asnumpy(), before * 0.5)
+
+
+def test_indices_that_are_read_while_others_come_are_not_kept():
+    x, y = (nd.sparse.row_sparse_array((np.ones((2, 2)), at), (6, 2)) for at in ([0, 2], [3, 5]))
+    parts = x._parts
+    parts.__init__(parts.data, [Replaced(parts, y._parts)], {})
+    assert x._index().tolist() == [0, 2]  # what was there when it was asked for
+    assert x._index().tolist() == x.indices.asnumpy().tolist() == [3, 5]
+
+
+class Replaced:
+    """The indices 0 and 2; where they are waited for, other parts come in their place."""
+
+    def __init__(self, parts, others):
+        self.parts, self.others = parts, others
+
+    def wait_to_read(self):
+        self.parts.become(self.others)
+
+    def _numpy(self):
+        return np.array([0, 2])
+
+
+@pytest.mark.parametrize("stype", ["csr", "row_sparse"])
+def test_copies_on_other_devices_are_on_the_tape(stype):
+    x = nd.ones((3, 2))
+    x.attach_grad()
+    with autograd.record():
+        y = x.tostype(stype).copyto(mx.cpu(1))
+        loss = (y * 2).tostype("default").sum()
+    loss.backward()
+    np.testing.assert_array_equal(x.grad.asnumpy(), 2 * np.ones((3, 2)))
 
 
 def test_a_store_of_sparse_arrays():
@@ -305,6 +345,9 @@ def test_a_store_of_sparse_arrays():
     whole = nd.zeros((6, 2))
     store.pull("w", whole)
     np.testing.assert_array_equal(whole.asnumpy(), a)
+    out.attach_grad()
+    with autograd.record(), pytest.raises(mx.MXNetError, match="on the tape"):
+        store.row_sparse_pull("w", out=out, row_ids=nd.array([5]))
 
 
 def test_batches_of_a_matrix():

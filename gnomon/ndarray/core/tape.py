@@ -206,6 +206,15 @@ class Network(Call):
     __slots__ = ()
 
 
+def record_copy(given: Any, dest: Any) -> None:
+    """Record that `dest` is a copy of `given` on another device: so its gradient comes back."""
+    place = source(given)
+    if place is not None:
+        there, kind = given.context, (dest._layout, dest.context)
+        back = Call(lambda grad: [grad.as_in_context(there)])
+        put(dest, "_tape", Node(back, [place], (True,), (), [kind]).place(0))
+
+
 DIRECT: Any = (None, "bundle")  # the destination of a bundle: where each of its leaves wants it
 
 

@@ -25,7 +25,7 @@ from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.elsewhere import check_operands, waits
 from gnomon.ndarray.core.layout import Layout, dense
 from gnomon.ndarray.core.mode import mode
-from gnomon.ndarray.core.tape import Node, record, source
+from gnomon.ndarray.core.tape import Node, record
 from gnomon.ndarray.lazy import on_data
 from gnomon.ndarray.lazy.batch import Batch
 from gnomon.ndarray.lazy.invoke import compute, guarded, recipe_of
@@ -33,7 +33,6 @@ from gnomon.ndarray.lazy.numbers import Number, word
 from gnomon.ndarray.lazy.recipe import Draws, Work, template_for
 from gnomon.ndarray.remote.array import RemoteNDArray, around, imported, move, new, push, zeros
 from gnomon.ndarray.remote.batches import GpuBatch
-from gnomon.record import put
 from gnomon.resource import Position, at, generator
 from gnomon.runtime.devices.cuda.gpu import Gpu, synchronise
 from gnomon.runtime.devices.pool import pool_of
@@ -95,11 +94,8 @@ def _dense(array: Any) -> Layout:
 def _crossed(given: Any, dest: Any, tapes: bool) -> Any:
     """An array copied to another device; its gradient comes back the same way."""
     move(given, dest)
-    place = source(given) if tapes else None
-    if place is not None:
-        home, kind = given.context, (dest._layout, dest.context)
-        back = tape.Call(lambda grad: [grad.as_in_context(home)])
-        put(dest, "_tape", Node(back, [place], (True,), (), [kind]).place(0))
+    if tapes:
+        tape.record_copy(given, dest)
     return dest
 
 

@@ -203,8 +203,8 @@ def _is_lazy(op: Any, inputs: Sequence[Any]) -> bool:
 def _update(op: Any, inputs: Sequence[Any], given: Outputs | None) -> Any:
     """The new weight: its rows that have a gradient, updated."""
     weight, grad, *states = inputs
-    if grad is weight:
-        expected = "an array beside the weight"
+    if grad is weight:  # as in MXNet
+        expected = "another array than the weight"
         raise ParamError(complaint(op.name, "grad", expected, "the weight itself"))
     target = weight
     if given is None or given[0] is not weight:

@@ -25,6 +25,8 @@ from gnomon.ndarray.api.methods import cast, copied
 from gnomon.ndarray.core import storage_types
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.layout import dense as dense_layout
+from gnomon.ndarray.core.mode import mode, recording
+from gnomon.ndarray.core.tape import record_copy
 from gnomon.ndarray.lazy.invoke import check_write, invoke
 from gnomon.ndarray.ndarray import NDArray
 from gnomon.ndarray.sparse.dense import are_some, on_device, picked, put_rows
@@ -123,7 +125,11 @@ class BaseSparseNDArray(NDArray):
             TypeError: `other` is neither an array nor a context, or of the other sparse storage.
         """
         if isinstance(other, Context):
-            return around(type(self), self.shape, self._dtype, self._parts.on(other))
+            with recording(False):
+                made = around(type(self), self.shape, self._dtype, self._parts.on(other))
+            if mode.recording and self._tape is not None:
+                record_copy(self, made)
+            return made
         if isinstance(other, Array) and other.stype not in ("default", self.stype):
             raise TypeError(complaint("copyto", "other", f"default or {self.stype}", other.stype))
         if other is self:

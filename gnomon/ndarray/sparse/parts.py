@@ -2,8 +2,8 @@
 
 They are the values that are kept (`data`) and where these belong (`aux`, int64): for `csr` the
 column of each value and where each row starts among them (`indices`, `indptr`), for `row_sparse`
-the number of each row that is kept (`indices`). They are never written in place: a write replaces
-them, so that two arrays may have the same one.
+the number of each row that is kept (`indices`). Index arrays are never written in place: a write
+replaces them, so that two arrays may have the same one. Values are written by lazy updates alone.
 
 All of them lie on the array's device. What belongs where is found out by NumPy: indices are read
 once from a GPU, which waits for its work, and never where NumPy made them; values stay there.
@@ -31,11 +31,11 @@ class Parts:
 
     def index(self, number: int) -> Indices:
         """An index array for NumPy, which nothing writes to, once it is computed."""
-        found = self._known.get(number)
+        known, aux = self._known, self.aux  # `become` may come from another thread while this waits
+        found = known.get(number)
         if found is None:
-            array = self.aux[number]
-            array.wait_to_read()
-            found = self._known[number] = array._numpy()
+            aux[number].wait_to_read()
+            found = known[number] = aux[number]._numpy()
         return found
 
     def over(self, data: Any) -> Parts:
@@ -48,4 +48,5 @@ class Parts:
 
     def become(self, other: Parts) -> None:
         """Keep what others keep from now on."""
-        self.data, self.aux, self._known = other.data, other.aux, dict(other._known)
+        self.data, self.aux = other.data, other.aux
+        self._known = dict(other._known)  # at last: see `index`

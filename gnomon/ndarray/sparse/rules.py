@@ -14,7 +14,7 @@ import numpy as np
 
 from gnomon.expr.primitive import convert
 from gnomon.graph.storage import GRAPHS, ZERO_SOMETIMES, ZERO_TO_ZERO
-from gnomon.ndarray.api.methods import cast
+from gnomon.ndarray.api.methods import cast, copied
 from gnomon.ndarray.core import storage_types
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.lazy.invoke import invoke
@@ -388,7 +388,7 @@ def added(op: Any, inputs: Sequence[Any]) -> Any:
     total = inputs[0]
     for x in inputs[1:]:
         total = apply_named("elemwise_add", total, x)
-    return total if len(inputs) > 1 else like(total, total._parts.data)
+    return total if len(inputs) > 1 else like(total, copied(total._parts.data))
 
 
 @rule("Concat")
