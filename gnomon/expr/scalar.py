@@ -283,10 +283,13 @@ def _round(x: Sym) -> Sym:
 
 
 def _mod(a: Sym, b: Sym) -> Sym:
-    """Python's remainder, with the sign of b; 0 where b is 0."""
+    """Python's remainder, with the sign of b; 0 where b is 0.
+
+    0.0 where a, which is no zero, and b have other signs; else a 0 has the sign of a.
+    """
     rest = prim("fmod", a, b)
-    wrong = (rest != 0) & prim("xor", rest < 0, b < 0)
-    return select(b == 0, 0, rest + select(wrong, b, 0))  # the sum of -0.0 and 0 is 0.0
+    other = rest + select(rest != 0, b, 0)  # the sum of -0.0 and 0 is 0.0
+    return select(b == 0, 0, select(prim("xor", a < 0, b < 0), other, rest))
 
 
 def _hypot(a: Sym, b: Sym) -> Sym:

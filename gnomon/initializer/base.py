@@ -93,9 +93,12 @@ class Initializer(KeywordHints):
         return json.dumps([type(self).__name__.lower(), self._kwargs])
 
     def __eq__(self, other: object) -> bool:
-        """Whether both fill alike: they are of one class and were made with the same arguments."""
-        return isinstance(other, Initializer) and (
-            type(self) is type(other) and self._kwargs == other._kwargs
+        """Whether they are of one class, whose constructors handed the same keywords on."""
+        if not isinstance(other, Initializer) or type(self) is not type(other):
+            return False
+        mine, theirs = self._kwargs, other._kwargs
+        return mine.keys() == theirs.keys() and all(
+            np.array_equal(mine[k], theirs[k]) for k in mine
         )
 
     def __hash__(self) -> int:

@@ -467,7 +467,7 @@ def _of_weight(create: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _of_expressions(formula: Callable[..., Any]) -> Callable[..., Any]:
-    """A class's `formula`, with a TypeError where it is given anything but expressions."""
+    """A class's `formula`, with a TypeError where it is given other than expressions, or gives."""
 
     @functools.wraps(formula)
     def checked(self: Optimizer, weight: Any, grad: Any, states: Any, rates: Any) -> Any:
@@ -476,7 +476,11 @@ def _of_expressions(formula: Callable[..., Any]) -> Callable[..., Any]:
         for name, value in (("weight", weight), ("grad", grad), *(("states", s) for s in states)):
             check_kind(where, name, value, Expr, "an expression")
         check_kind(where, "rates", rates, Rates, "Rates")
-        return formula(self, weight, grad, states, rates)
+        found = formula(self, weight, grad, states, rates)
+        if not isinstance(found, Sequence) or len(found) != 1 + len(states):
+            expected = f"a tuple of the new weight and {len(states)} new states"
+            raise TypeError(complaint(where, "return value", expected, f"{found!r:.60}"))
+        return found
 
     return checked
 

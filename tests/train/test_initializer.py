@@ -27,3 +27,8 @@ def test_plain_names_of_upsampling_layers():
     mx.init.One()("upsampling0_weight", weight)
     row = np.array([0.25, 0.75, 0.75, 0.25], "f")
     np.testing.assert_array_equal(weight[0, 0].asnumpy(), np.outer(row, row))
+
+
+def test_arrays_are_compared_element_by_element():
+    one, same, other = (mx.init.Constant(np.array(x)) for x in ([1, 2], [1, 2], [1, 3]))
+    assert one == same and one != other
