@@ -16,6 +16,8 @@ from gnomon import __version__, config, shadow
 from gnomon.dtype import float32
 from gnomon.lock import load_module
 from gnomon.runtime.compiler.host import host
+from gnomon.runtime.devices.cuda import driver as drivers
+from gnomon.runtime.devices.cuda import library
 from gnomon.runtime.execution import threads
 from gnomon.runtime.libraries import blas, dnn
 
@@ -67,6 +69,15 @@ def _onednn() -> Finding:
     if reason:
         return POOR, f"not used: {reason}; convolutions go through matrix products"
     return GOOD, "used for convolution and pooling"
+
+
+def _gpus() -> Finding:
+    """The GPUs that the setting `gpu` gives."""
+    wanted, driver = config.get("gpu"), drivers.find()
+    if driver is None:
+        return (GOOD, "the setting `gpu` is off") if wanted == "off" else (BAD, library.why())
+    names = [driver.properties(k).name for k in range(driver.count())]
+    return GOOD, f"{wanted}: {', '.join(names)}"
 
 
 def _cache() -> Finding:
@@ -128,6 +139,7 @@ CHECKS: dict[str, Callable[[], Finding]] = {
     "threads": _threads,
     "BLAS": _blas,
     "oneDNN": _onednn,
+    "GPUs": _gpus,
     "OpenCV": _opencv,
     "simplejpeg": lambda: _package("simplejpeg", "fast decoding of JPEGs", "image"),
     "fsspec": lambda: _package("fsspec", "files of other places (s3://, http://)", "remote"),

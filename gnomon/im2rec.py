@@ -89,6 +89,9 @@ def write_lists(given: argparse.Namespace) -> None:
     rows = list(found(given.root, given.recursive, tuple(e.lower() for e in given.exts)))
     if not rows:
         raise GnomonError(f"im2rec: there are no images {' '.join(given.exts)} in {given.root}")
+    if given.recursive:  # which label each folder has got
+        for folder, label in {Path(r.path).parent: r.labels[0] for r in rows}.items():
+            print(folder, int(label))
     if given.shuffle:
         random.Random(100).shuffle(rows)
     for name, part in parts(rows, given):

@@ -130,7 +130,7 @@ def operators(counts: Mapping[str, int], written: int, path: Path) -> None:
     by = "0.8 or older" if written == BEFORE_VERSIONS else f"{written // 10000}." + ".".join(
         str(written // unit % 100) for unit in (100, 1)
     )  # fmt: skip
-    print(f"{path}: written by MXNet {by}, {sum(counts.values())} operators")
+    print(f"{path}: format of MXNet {by}, {sum(counts.values())} operators")
     for name, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
         if not registry.has(name):
             note = f"MISSING: not there yet ({PAGE})"

@@ -16,8 +16,8 @@ __all__ = ["CudaKernel", "CudaModule"]
 
 def _refuse(where: str) -> NoReturn:
     raise DeviceError(
-        f"{where}: CUDA C++ runs on GPUs, and gnomon computes on processors: write it as an "
-        "expression of gnomon.shadow, or as a mx.operator.CustomOp"
+        f"{where}: CUDA C++ is not compiled: write it as an expression of gnomon.shadow, which "
+        "runs on processors and GPUs, or as a mx.operator.CustomOp"
     )
 
 

@@ -26,7 +26,7 @@ def test_a_model_of_mxnet(capsys, tmp_path):
     drawing = tmp_path / "net.gv"
     code, out, _ = inspect(capsys, MODEL, PARAMS, "--shapes", "data:5x1x8x8", "--draw", drawing)
     assert code == 0
-    assert "written by MXNet 1.9.1, 11 operators" in out
+    assert "format of MXNet 1.9.1, 11 operators" in out
     assert re.search(r"^ +2 Convolution$", out, re.MULTILINE)
     assert re.search(r"^ +1 SoftmaxOutput +out_grad=True", out, re.MULTILINE)
     assert "parameters: 8 arrays, 3,658 numbers, 14.3 KB" in out

@@ -47,6 +47,16 @@ def test_doctor(capsys):
         assert re.search(rf"^(ok|--) {name} ", out, re.MULTILINE)
 
 
+@pytest.mark.parametrize(
+    ("gpu", "mark", "words"), [("off", "ok", "is off"), ("simulated", "ok", "simulated GPU")]
+)
+def test_doctor_tells_of_gpus(capsys, gpu, mark, words):
+    with config.using(gpu=gpu):
+        cli.main(["doctor"])
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if " GPUs " in line]
+    assert line.startswith(mark) and words in line
+
+
 def test_doctor_tells_what_is_broken(capsys, monkeypatch):
     def broken():
         raise OSError("no disk")

@@ -32,8 +32,9 @@ def im2rec(*arguments):
     return cli.main(["im2rec", *map(str, arguments)])
 
 
-def test_lists(folder):
+def test_lists(folder, capsys):
     assert im2rec("--list", "--recursive", "--no-shuffle", "all", "images") == 0
+    assert capsys.readouterr().out == "cat 0\ndog 1\ndog/deep 2\n"
     assert lines("all.lst") == [
         ["0", "0.000000", "cat/a.png"],
         ["1", "0.000000", "cat/b.png"],
