@@ -17,7 +17,6 @@ import time
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import FrameType
 
 PATIENCE = 5.0  # seconds
 _PACKAGE = __name__.partition(".")[0]
@@ -26,29 +25,20 @@ _module_locks = sys.modules["_frozen_importlib"]._module_locks  # name -> weak r
 begins: list[tuple[Callable[[], bool], Callable[[], None]]] = []
 
 
-def is_importing(frame: FrameType | None) -> bool:
-    """Whether this frame of the running thread is in an `import` of a module of gnomon's."""
-    while frame is not None:
-        if frame.f_code.co_name == "_find_and_load":
-            name = frame.f_locals.get("name")
-            if isinstance(name, str) and _is_ours(name):
-                return True
-        frame = frame.f_back
-    return False
+def is_importing() -> bool:
+    """Whether this thread is in an `import` statement of a module of gnomon's."""
+    return threading.get_ident() in _importers()
 
 
-def _is_ours(name: str) -> bool:
-    return f"{name}.".startswith(f"{_PACKAGE}.")
-
-
-def _others_import() -> bool:
-    """Whether another thread is in an `import` of a module of gnomon's.
+def _importers() -> list[int | None]:
+    """The threads in `import` statements of modules of gnomon's; None for one that begins.
 
     Read off the locks of modules, which live as long as such statements. The frames of a thread
     that goes on meanwhile must not be walked: CPython 3.11 follows them into freed memory.
     """
-    mine, locks = threading.get_ident(), [(n, ref()) for n, ref in [*_module_locks.items()]]
-    return any(_is_ours(n) for n, lock in locks if lock is not None and lock.owner != mine)
+    locks = [(name, reference()) for name, reference in [*_module_locks.items()]]
+    ours = [lock for name, lock in locks if f"{name}.".startswith(f"{_PACKAGE}.")]
+    return [lock.owner for lock in ours if lock is not None]
 
 
 def wait_while_others_import(before: Callable[[], object], after: Callable[[], object]) -> None:
@@ -56,10 +46,10 @@ def wait_while_others_import(before: Callable[[], object], after: Callable[[], o
 
     Not where this thread is in such a statement, for which another one may wait.
     """
-    until = time.monotonic() + PATIENCE
-    if is_importing(sys._getframe()):
+    mine, until = threading.get_ident(), time.monotonic() + PATIENCE
+    if is_importing():
         return
-    while time.monotonic() < until and _others_import():
+    while time.monotonic() < until and {*_importers()} - {mine}:
         before()
         time.sleep(1e-3)
         after()

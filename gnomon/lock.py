@@ -129,7 +129,7 @@ def load_module(name: str) -> Any:
         return module  # nothing is imported: threads need not wait for each other
     # In an import statement it holds the interpreter's lock of a module, which the holder of
     # `first_use` may wait for: it must not wait for `first_use` in turn.
-    if not first_use._is_owned() and is_importing(sys._getframe()):
+    if not first_use._is_owned() and is_importing():
         return importlib.import_module(name)
     with first_use:
         return importlib.import_module(name)
