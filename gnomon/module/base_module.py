@@ -253,10 +253,7 @@ class BaseModule(Computation):
         values: list[tuple[str, float]] = []
         data_iter, nbatch = iter(given["train_data"]), 0
         data_batch = next(data_iter, None)
-        if data_batch is None:
-            expected, got = "an iterator with batches", "one at its end: call its reset()"
-            raise ParamError(complaint("Module.fit", "train_data", expected, got))
-        end_of_batch = False
+        end_of_batch = data_batch is None
         while not end_of_batch:
             if monitor is not None:
                 monitor.tic()

@@ -382,13 +382,6 @@ def test_refused(act, words):
         act()
 
 
-def test_an_iterator_at_its_end_trains_nothing_in_silence():
-    at_end = data()
-    assert [*at_end]
-    with pytest.raises(mx.MXNetError, match=r"argument 'train_data': .* one at its end"):
-        bound().fit(at_end, num_epoch=1)
-
-
 def test_a_misspelt_parameter_of_an_optimizer_is_a_type_error():
     with pytest.raises(TypeError, match=r"momentun.*did you mean 'momentum'"):
         bound().init_optimizer(optimizer_params={"momentun": 1})
