@@ -18,14 +18,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gnomon.base import KeywordHints, ParamError, check_kind, complaint
-from gnomon.expr import fn
 from gnomon.expr.node import Expr
 from gnomon.lr_scheduler import LRScheduler
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.core.tape import changes
 from gnomon.ndarray.lazy.invoke import check_write
-from gnomon.ops.update import Update
+from gnomon.ops.update import Update, bounded
 from gnomon.optimizer.fused import FusedUpdates, Given, Item, Join, Rates
 from gnomon.optimizer.rows import push_sparse
 from gnomon.optimizer.steady import ways
@@ -439,8 +438,7 @@ class Optimizer(KeywordHints):
 
     def _clipped(self, grad: Expr) -> Expr:
         """The gradient within the bound."""
-        bound = self.clip_gradient
-        return fn.clip(grad, -bound, bound) if bound and bound > 0 else grad
+        return bounded(grad, self.clip_gradient or -1.0)
 
     def __getstate__(self) -> dict[str, Any]:
         # Gluon's parameters and the symbol's attributes belong to the program, not to the state.

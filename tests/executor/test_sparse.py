@@ -10,7 +10,9 @@ import pytest
 import gnomon as mx
 from gnomon import nd, sym
 from gnomon.base import GnomonError, ParamError, ShapeError
-from tests.simulated import device  # noqa: F401
+from tests import simulated
+
+device = simulated.device  # each test runs on a processor and on a GPU
 
 pytestmark = pytest.mark.usefixtures("device")
 

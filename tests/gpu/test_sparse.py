@@ -79,7 +79,7 @@ MIXED = {
         on("csr", CPU), nd.ones((3, 2), ctx=G)
     ),
     r"elemwise_add .*gpu\(0\), 'rhs' is on gpu\(1\)": lambda: on("csr") + on("csr", H),
-    r"elemwise_mul .*cpu\(0\), 'rhs' is on gpu\(0\)": lambda: nd.array(A) * on("row_sparse"),
+    r"broadcast_mul .*cpu\(0\), 'rhs' is on gpu\(0\)": lambda: nd.array(A) * on("row_sparse"),
     r"_sparse_retain .*gpu\(0\), 'indices' is on cpu\(0\)": lambda: nd.sparse.retain(
         on("row_sparse"), nd.array([0])
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import operator
 import pickle
 from pathlib import Path
 
@@ -15,9 +16,11 @@ import gnomon as mx
 from gnomon import autograd, config, nd
 from gnomon.base import ShapeError
 from gnomon.ndarray.sparse import apply
-from tests.simulated import device  # noqa: F401
+from tests import simulated
 
 RECORDED = json.loads((Path(__file__).parent.parent / "golden" / "sparse.json").read_text())
+
+device = simulated.device  # each test runs on a processor and on a GPU
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:copyto"),
@@ -319,6 +322,18 @@ class Replaced:
 
     def _numpy(self):
         return np.array([0, 2])
+
+
+@pytest.mark.parametrize("stype", ["csr", "row_sparse"])
+@pytest.mark.parametrize(("function", "slope"), [("__mul__", 2), ("__add__", 1), ("__sub__", -1)])
+def test_a_sparse_array_on_the_right_has_a_gradient(stype, function, slope):
+    w, dense = nd.array([[1, 0], [0, 0], [2, 3]]).tostype(stype), nd.ones((3, 2)) * 2
+    w.attach_grad()
+    with autograd.record():
+        loss = getattr(operator, function)(dense, w)
+    loss.backward()
+    assert loss.stype == "default" and w.grad.stype == stype
+    np.testing.assert_array_equal(w.grad.asnumpy(), slope * np.ones((3, 2)))
 
 
 @pytest.mark.parametrize("stype", ["csr", "row_sparse"])

@@ -64,8 +64,13 @@ def _single(name: str, left: bool) -> type[Op]:
 
 
 def both(name: str, lhs: Any, rhs: Any, out: Any = None) -> Any:
-    """The function `name` of two arrays, whose axes of 1 are stretched."""
-    return invoke(_pair(name)[lhs._layout.shape != rhs._layout.shape], (lhs, rhs), out)
+    """The function `name` of two arrays, whose axes of 1 are stretched.
+
+    All elements of a sparse array count beside a dense one on its left, as in MXNet: the operator
+    that stretches keeps no storage.
+    """
+    stretches = lhs._layout.shape != rhs._layout.shape or lhs.stype == "default" != rhs.stype
+    return invoke(_pair(name)[stretches], (lhs, rhs), out)
 
 
 def with_number(name: str, array: Any, value: Any, out: Any = None, left: bool = False) -> Any:

@@ -118,21 +118,6 @@ class RemoteNDArray(NDArray):
         return self._buffer()
 
 
-def _of_two(name: str) -> Callable[[Any, Any], Any]:
-    """The operator of an array and another one; a sparse one decides, as on the processor."""
-    usual = getattr(NDArray, name)
-
-    def method(self: Any, other: Any) -> Any:
-        if isinstance(other, Array) and other.stype != "default":
-            return NotImplemented
-        return usual(self, other)
-
-    return method
-
-
-for _name in ("add", "sub", "mul", "truediv", "mod", "pow"):
-    setattr(RemoteNDArray, f"__{_name}__", _of_two(f"__{_name}__"))
-
 _HOST = Context("cpu", 0)
 
 

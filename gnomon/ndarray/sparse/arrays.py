@@ -293,14 +293,9 @@ def _operator(name: str, left: bool) -> Any:
     """The method that combines by `name`; `left` where the array stands left."""
 
     def method(self: Any, other: Any) -> Any:
-        return combine(name, self, other) if left else _reflected(name, other, self)
+        return combine(name, self, other) if left else combine(name, other, self)
 
     return method
-
-
-def _reflected(name: str, lhs: Any, rhs: Any) -> Any:
-    """`lhs` with a sparse `rhs`, all of whose elements count beside an array."""
-    return combine(name, lhs, wide(rhs) if isinstance(lhs, Array) else rhs)
 
 
 def _in_place(name: str) -> Any:

@@ -20,7 +20,7 @@ def apply_named(name: str, *inputs: Any, **given: Any) -> Any:
 
 
 def on_device(values: Any, x: Any) -> Any:
-    """NumPy's index array as an array beside `x`."""
+    """NumPy's index array as an array on the device of `x`."""
     return Array._around(np.ascontiguousarray(values), x.context)
 
 
