@@ -12,6 +12,9 @@ of a size, with kernels known; a later one, where the sizes take turns; one of m
 cache and a full one; with PyTorch's, where it is installed.
 
 With MXNet as a peer, its figures and gnomon's ratios to them, in processes that take turns.
+
+These sources are measured, which carry no kernels; with `--installed` it is the package that is
+installed for this Python, with the kernels that its wheel carries.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
+INSTALLED, PEERS = "--installed", str(ROOT / "benchmarks" / "peers")
 PROGRAM = """
 import random, sys, time
 import numpy as np
@@ -120,7 +124,7 @@ PROGRAMS = {"lenet": ("train", 32), "transformer": ("imperative", 2), "lstm": ("
 def printed(command: Sequence[str], cache: str) -> list[float]:
     """The numbers that a fresh process prints; byte code is kept, as of an installed package."""
     more = {
-        "PYTHONPATH": f"{ROOT}:{ROOT / 'benchmarks' / 'peers'}",
+        "PYTHONPATH": PEERS if INSTALLED in sys.argv else f"{ROOT}:{PEERS}",
         "PYTHONPYCACHEPREFIX": f"{tempfile.gettempdir()}/gnomon-first-code",
         "GNOMON_CACHE_DIR": cache,
         "MXNET_SUBGRAPH_BACKEND": "NONE",
@@ -211,6 +215,7 @@ def main() -> None:
     parser.add_argument("bench", nargs="*", choices=[*BENCHES, []], default=[])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--rows", nargs="*")
+    parser.add_argument(INSTALLED, action="store_true")
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--peer", default="", metavar="mxnet=PYTHON")
     options = parser.parse_args()

@@ -92,18 +92,19 @@ def _doctor(_: argparse.Namespace) -> int:
 
 
 def _warm(options: argparse.Namespace) -> int:
-    return warm.warm(options.model, warm.shapes_of(options.shapes), options.train)
+    return warm.main(options)
 
 
 def _cache_options(cache: argparse.ArgumentParser) -> None:
     """Declare the arguments of `gnomon cache`."""
     actions = cache.add_subparsers(title="actions", required=True, metavar="ACTION")
-    warming = actions.add_parser("warm", help="compile what a network needs")
-    warming.add_argument("model", type=Path, metavar="SYMBOL.json", help="a saved symbol")
-    warming.add_argument(
-        "--shapes", nargs="+", required=True, metavar="NAME:SIZExSIZE", help="data:1x3x224x224"
+    warming = actions.add_parser("warm", help="compile what a network needs, or typical work")
+    model = warming.add_argument_group("for a network of its own, in place of typical work")
+    model.add_argument("model", type=Path, nargs="?", metavar="SYMBOL.json", help="a saved symbol")
+    model.add_argument(
+        "--shapes", nargs="+", default=[], metavar="NAME:SIZExSIZE", help="data:1x3x224x224"
     )
-    warming.add_argument("--train", action="store_true", help="its gradients as well")
+    model.add_argument("--train", action="store_true", help="its gradients as well")
     warming.set_defaults(run=_warm)
 
 

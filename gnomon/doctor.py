@@ -15,6 +15,7 @@ import numpy as np
 from gnomon import __version__, config, shadow
 from gnomon.dtype import float32
 from gnomon.lock import load_module
+from gnomon.runtime.compiler import objects
 from gnomon.runtime.compiler.host import host
 from gnomon.runtime.devices.cuda import driver as drivers
 from gnomon.runtime.devices.cuda import library
@@ -91,6 +92,13 @@ def _cache() -> Finding:
         return POOR, f"{folder}: {existing} cannot be written ({why}); set GNOMON_CACHE_DIR"
 
 
+def _kernels() -> Finding:
+    """Whether the kernels of typical work are there, with the package or in the cache."""
+    if objects.is_prepared():
+        return GOOD, "those of typical work are there"
+    return POOR, "each is compiled when it is first needed; gnomon cache warm prepares typical ones"
+
+
 def _compiler() -> Finding:
     """Compile and run an expression, and compare with NumPy."""
     values = np.linspace(-2, 2, 1001, dtype=np.float32)
@@ -146,6 +154,7 @@ CHECKS: dict[str, Callable[[], Finding]] = {
     "aiohttp": lambda: _package("aiohttp", "models over HTTP (gnomon serve)", "serve"),
     "MPI": _mpi,
     "cache folder": _cache,
+    "kernels": _kernels,
     "compiler": _compiler,
 }
 

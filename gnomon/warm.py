@@ -1,16 +1,18 @@
-"""`gnomon cache warm`: compile what a network needs before it is first run on this machine."""
+"""`gnomon cache warm`: compile what programs need before they are first run on this machine."""
 
 from __future__ import annotations
 
+import argparse
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from gnomon import config, symbol
+from gnomon import config, symbol, typical
 from gnomon.base import GnomonError
 from gnomon.context import cpu
-from gnomon.runtime.compiler.objects import COUNTS
+from gnomon.runtime.compiler import objects
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -34,18 +36,33 @@ def shapes_of(words: Sequence[str]) -> dict[str, tuple[int, ...]]:
     return found
 
 
-def warm(model: Path, shapes: Shapes, train: bool) -> int:
-    """Bind and run the network of a symbol's file once, on zeros; gives the exit code.
+def main(options: argparse.Namespace) -> int:
+    """The command; gives its exit code.
+
+    Raises:
+        GnomonError: nothing is kept on disk, a word is no shape, or the shapes do not fit.
+        FileError: the file cannot be read.
+    """
+    if options.model is None and (options.shapes or options.train):
+        raise GnomonError("cache warm: --shapes and --train are a network's: name its SYMBOL.json")
+    with _told():
+        if options.model is not None:
+            warm(options.model, shapes_of(options.shapes), options.train)
+        else:
+            typical.work()
+            objects.set_prepared()
+    return 0
+
+
+def warm(model: Path, shapes: Shapes, train: bool) -> None:
+    """Bind and run the network of a symbol's file once, on zeros.
 
     Its kernels are in `cache_dir` afterwards. With `train`, those of its gradients are as well.
 
     Raises:
-        GnomonError: nothing is kept on disk, or the shapes do not fit the network.
+        GnomonError: the shapes do not fit the network.
         FileError: the file cannot be read.
     """
-    if not config.get("disk_cache") or not config.get("disk_cache_limit"):
-        raise GnomonError("cache warm: the settings disk_cache and disk_cache_limit forbid it")
-    began, compiled, loaded = time.perf_counter(), COUNTS.compiled, COUNTS.loaded
     net = symbol.load(str(model))
     given: dict[str, Any] = dict(shapes)
     bound = net.simple_bind(cpu(), grad_req="write" if train else "null", **given)
@@ -54,8 +71,18 @@ def warm(model: Path, shapes: Shapes, train: bool) -> int:
         bound.backward(outputs)
     for array in (*outputs, *(x for x in bound.grad_arrays if x is not None)):
         array.wait_to_read()
-    made, found = COUNTS.compiled - compiled, COUNTS.loaded - loaded
-    seconds = time.perf_counter() - began
-    print(f"{made} kernels compiled, {found} were there: {seconds:.1f} s")
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Say what was compiled inside, and where it is."""
+    if objects.disk() is None:
+        reason = "the settings disk_cache and disk_cache_limit forbid it"
+        if config.get("disk_cache") and config.get("disk_cache_limit"):
+            reason = "gnomon's sources have only just been changed; try again in a few seconds"
+        raise GnomonError(f"cache warm: nothing is kept: {reason}")
+    began, compiled, loaded = time.perf_counter(), objects.COUNTS.compiled, objects.COUNTS.loaded
+    yield
+    made, found = objects.COUNTS.compiled - compiled, objects.COUNTS.loaded - loaded
+    print(f"{made} kernels compiled, {found} were there: {time.perf_counter() - began:.1f} s")
     print(f"kept in {config.get('cache_dir') / 'kernels'}")
-    return 0

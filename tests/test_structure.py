@@ -37,7 +37,7 @@ RANKS = {
         "model rnn gluon callback monitor visualization test_utils contrib onnx",
         14: "rtc __main__ cli demo doctor compat im2rec inspection launch launch_links "
         "libinfo "
-        "old_numpy old_python run serving warm",
+        "old_numpy old_python run serving typical warm",
     }.items()
     for name in names.split()
 }

@@ -1,6 +1,7 @@
 """`gnomon cache warm`: what it compiles, the next process finds."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -43,6 +44,22 @@ def test_the_next_process_compiles_nothing(tmp_path, request_):
     assert not first.startswith("0 ")
     assert process("-c", RUN, str(model), request_).strip() == "(2, 4) 0"
     assert process("-m", "gnomon.cli", "cache", "warm", *given).startswith("0 kernels compiled")
+
+
+@pytest.mark.long  # half a minute; `.ci/run` asks the same of what it installs
+def test_typical_work_is_done_and_known():
+    """In the cache of all tests: some of it is there, and others find what it compiles."""
+    command = [sys.executable, "-m", "gnomon"]
+    first = subprocess.run([*command, "cache", "warm"], capture_output=True, text=True, check=True)
+    assert re.search(r"^\d+ kernels compiled, \d+ were there", first.stdout)
+    found = subprocess.run([*command, "doctor"], capture_output=True, text=True, check=True)
+    assert "those of typical work are there" in found.stdout
+
+
+def test_options_of_a_network_ask_for_one(capsys):
+    for option in (["--train"], ["--shapes", "data:2x3"]):
+        assert cli.main(["cache", "warm", *option]) == 1
+        assert "name its SYMBOL.json" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("word", ["data", "data:", "data:2xx3", ":3", "data:-1x2"])

@@ -26,7 +26,7 @@ from gnomon.expr.reducer import REDUCERS, Reducer, from_operator
 from gnomon.expr.scalar import SCALAR
 from gnomon.plan import form
 from gnomon.plan.statement import Store, Structure
-from gnomon.runtime.compiler import cross, disk, host, key, objects
+from gnomon.runtime.compiler import cross, disk, key, objects
 from gnomon.runtime.compiler.disk import Disk
 from gnomon.runtime.execution import threads
 from gnomon.runtime.kernels.cache import Cache, made
@@ -381,6 +381,34 @@ def test_a_damaged_entry_is_missing_and_made_anew(folder: Path, damage: str) -> 
     check(fn.exp(leaf(NUMBERS)), want, 0, 1)
 
 
+@pytest.fixture
+def carried(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The kernel of an exponential, as it comes with a package."""
+    check(fn.exp(leaf(NUMBERS)), np.exp(NUMBERS), 1, 0)
+    (path,) = entries(folder)
+    place = tmp_path / "package" / path.name
+    place.parent.mkdir()
+    path.rename(place)
+    monkeypatch.setattr(disk, "CARRIED", place.parent)
+    return place
+
+
+def test_what_came_with_the_package_is_found_and_not_copied(folder: Path, carried: Path) -> None:
+    check(fn.exp(leaf(NUMBERS)), np.exp(NUMBERS), 0, 1)
+    assert not entries(folder)
+    with config.using(disk_cache=False):
+        check(fn.exp(leaf(NUMBERS)), np.exp(NUMBERS), 1, 0)
+
+
+@pytest.mark.parametrize("damage", sorted(set(DAMAGE) - {"writable by others", "a link", "a pipe"}))
+def test_what_came_damaged_is_made_anew(folder: Path, carried: Path, damage: str) -> None:
+    DAMAGE[damage](carried)
+    came = carried.read_bytes()
+    check(fn.exp(leaf(NUMBERS)), np.exp(NUMBERS), 1, 0)
+    assert carried.read_bytes() == came
+    check(fn.exp(leaf(NUMBERS)), np.exp(NUMBERS), 0, 1)
+
+
 def test_a_signature_that_does_not_read_is_removed(folder: Path) -> None:
     check(fn.exp(leaf(NUMBERS)), np.exp(NUMBERS), 1, 0)
     (path,) = entries(folder)
@@ -431,52 +459,6 @@ def test_a_disk_that_refuses(
     assert len(list(folder.glob("kernels/*"))) == 1
     assert capfd.readouterr().err == ""
     check(fn.log(leaf(NUMBERS + 8)), np.log(NUMBERS + 8), 0, 1)  # what is there is still read
-
-
-# --- other machines and versions ------------------------------------------------------------
-
-
-def test_another_machine_or_version_has_other_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    fresh = key.surroundings.__wrapped__
-    here = host.host()
-    where = "gnomon.runtime.compiler.key.host"
-    changes: list[tuple[str, Any]] = [
-        (where, lambda: dataclasses.replace(here, cpu="other")),
-        (where, lambda: dataclasses.replace(here, features=here.features - {min(here.features)})),
-        (where, lambda: dataclasses.replace(here, features=frozenset())),
-        (where, lambda: dataclasses.replace(here, triple="other")),
-        (where, lambda: dataclasses.replace(here, llvm=here.llvm + ".1")),
-        ("gnomon.runtime.compiler.key.__version__", "0.0.0"),
-        ("gnomon.runtime.compiler.key.sources_digest", lambda package, begun: "other sources"),
-    ]
-    monkeypatch.setattr(key, "_begun", time.time() + 60)
-    names = {fresh()}
-    for target, value in changes:
-        with monkeypatch.context() as patch:
-            patch.setattr(target, value)
-            names.add(fresh())
-    assert len(names) == 1 + len(changes)
-    assert fresh() in names
-    assert "" not in names
-
-
-def test_the_digest_of_sources(tmp_path: Path) -> None:
-    for name in key.SOURCES:
-        path = tmp_path / name
-        if path.suffix:
-            path.write_text("x = 1\n")
-        else:
-            path.mkdir()
-            (path / "part.py").write_text("y = 2\n")
-    later = time.time() + 60
-    before = key.sources_digest(tmp_path, later)
-    assert before
-    assert key.sources_digest(tmp_path, later) == before
-    assert key.sources_digest(tmp_path, time.time() - 60) == "", "changed since the process began"
-    (tmp_path / "plan" / "part.py").write_text("y = 3\n")
-    assert key.sources_digest(tmp_path, later) not in ("", before)
-    (tmp_path / key.SOURCES[0]).unlink()
-    assert key.sources_digest(tmp_path, later) == ""
 
 
 def test_without_known_sources_nothing_is_kept(

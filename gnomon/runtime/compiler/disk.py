@@ -9,6 +9,8 @@ The folder is bounded by bytes: when a process has written a 16th of the limit s
 and when it first writes, it counts, and removes what was used longest ago (reading an entry sets
 its time). Several processes at once may exceed the limit by their 16ths.
 
+What came with the package is kept in a folder of the same form, which is only read.
+
 State: *usable* until writing fails (the disk is full, or read-only); from then on this process only
 reads. Nothing here raises OSError.
 """
@@ -31,6 +33,7 @@ MAGIC = b"gnomon kernel 1\n"
 DIGEST = 20  # bytes of a name
 _SEAL = 16  # and of what tells whether an entry is sound
 SUFFIX, ASIDE = ".kernel", ".part"
+CARRIED = Path(__file__).parents[2] / "carried"
 ABANDONED = 3600.0  # seconds after which a file aside has no writer any more
 _FLAGS = ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK", "O_BINARY")
 _READ = os.O_RDONLY
@@ -58,6 +61,17 @@ def configured() -> Disk | None:
 @functools.lru_cache(maxsize=8)
 def _disk(folder: Path, limit: int) -> Disk:
     return Disk(folder, limit)
+
+
+def carried(name: str) -> bytes | None:
+    """The entry `name` that came with the package; None where there is no sound one.
+
+    Whose file it is makes no difference: who could write it could write the package's sources.
+    """
+    try:
+        return _opened(name, (CARRIED / (name + SUFFIX)).read_bytes())
+    except OSError:
+        return None
 
 
 class _File(NamedTuple):

@@ -1,7 +1,7 @@
 """Object code kept on disk between processes, by name or by the text it was compiled from.
 
-Every failure of the disk counts as a missing entry: the code is compiled then. `COUNTS` tells where
-this process had its code from.
+What is not kept may have come with the package. Every failure of the disk counts as a missing
+entry: the code is compiled then. `COUNTS` tells where this process had its code from.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from gnomon.base import GnomonError
 from gnomon.record import record
 from gnomon.runtime.compiler import jit, key
-from gnomon.runtime.compiler.disk import Disk, configured, digest
+from gnomon.runtime.compiler.disk import Disk, carried, configured, digest
 from gnomon.runtime.compiler.jit import Module
 from gnomon.runtime.compiler.progress import PROGRESS
 
@@ -101,8 +101,7 @@ def load(name: str, symbols: Symbols | Callable[[bytes], Symbols] = None) -> Kep
     `symbols` may be made of what was kept beside the code; a ValueError there means that the code
     is of no use.
     """
-    place = disk()
-    content = None if place is None else place.read(name)
+    content = _content(name)
     if content is None:
         return None
     try:
@@ -119,6 +118,24 @@ def forget(name: str) -> None:
     place = disk()
     if place is not None:
         place.remove(name)
+
+
+def set_prepared() -> None:
+    """Keep a mark that the code of typical work for this machine is kept."""
+    place, name = disk(), name_of("prepared")
+    if place is not None and name is not None:
+        place.write(name, b"typical work")
+
+
+def is_prepared() -> bool:
+    """Whether such a mark is kept for this machine, or came with the package."""
+    name = name_of("prepared")
+    return name is not None and _content(name) is not None
+
+
+def _content(name: str) -> bytes | None:
+    place = disk()
+    return None if place is None else place.read(name) or carried(name)
 
 
 def _loaded(content: bytes, symbols: Symbols | Callable[[bytes], Symbols]) -> Kept:

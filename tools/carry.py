@@ -1,0 +1,50 @@
+"""A step of building the wheel: compile the kernels of typical work, and put them into the package.
+
+They serve machines equal to this one, and others compile as they did: an entry's name is a digest
+of all that its code depends on. Where they cannot be compiled the wheel is built without them;
+`GNOMON_CARRY=0` in the environment wants none.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+SETTLED = 6.0  # seconds after a change of the sources from which on code is kept
+LIMIT = 600.0  # seconds
+
+
+class CarryHook(BuildHookInterface):
+    """Called by hatchling before and after it writes a wheel."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        if version == "editable" or os.environ.get("GNOMON_CARRY") == "0":
+            return
+        root = Path(self.root)
+        self.cache = tempfile.TemporaryDirectory(prefix="gnomon-carry-")
+        changed = max(path.stat().st_ctime for path in (root / "gnomon").rglob("*.py"))
+        time.sleep(min(max(changed + SETTLED - time.time(), 0.0), SETTLED))
+        foreign = {k: v for k, v in os.environ.items() if not k.startswith(("GNOMON_", "MXNET_"))}
+        try:
+            subprocess.run(
+                [sys.executable, "-m", "gnomon", "cache", "warm"],
+                cwd=root,
+                env=foreign | {"GNOMON_CACHE_DIR": self.cache.name, "PYTHONDONTWRITEBYTECODE": "1"},
+                check=True,
+                timeout=LIMIT,
+            )
+        except (OSError, subprocess.SubprocessError) as error:
+            self.app.display_warning(f"the wheel carries no kernels: {error}")
+            return
+        build_data["force_include"][f"{self.cache.name}/kernels"] = "gnomon/carried"
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        if hasattr(self, "cache"):
+            self.cache.cleanup()
