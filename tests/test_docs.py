@@ -119,7 +119,7 @@ def test_readme_gives_both_commands():
     text = (ROOT / "README.md").read_text()
     start = "python3 -m venv .venv && .venv/bin/pip install"
     assert f"\n{start} . && .venv/bin/gnomon demo\n" in text
-    assert f"\n{start} '.[test]' && .venv/bin/python -m pytest -n 2\n" in text
+    assert f"\n{start} -e '.[test]' && .venv/bin/python -m pytest -n 2\n" in text
 
 
 # --- the runner can fail --------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """A step of building the wheel: compile the kernels of typical work, and put them into the package.
 
-They serve machines equal to this one, and others compile as they did: an entry's name is a digest
-of all that its code depends on. Where they cannot be compiled the wheel is built without them;
-`GNOMON_CARRY=0` in the environment wants none.
+They serve processors of this one's level, with this Python and this llvmlite; others compile what
+they need, for an entry's name is a digest of all that its code depends on. Where the kernels cannot
+be compiled the wheel is built without them; `GNOMON_CARRY=0` in the environment wants none.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 
 from gnomon.base import ParamError, complaint
 from gnomon.code import math
+from gnomon.code.levels import LEVELS
 from gnomon.expr.term import Term, mask_of
 from gnomon.plan.ir import Body, Fold, Let, Phase, Put
 from gnomon.plan.terms import postorder
@@ -31,7 +32,7 @@ class Target:
     features: str = ""  # beyond those of `cpu`, as "+avx2,+fma"
     mask_bytes: int = 0  # of the smallest element that masked loads and stores take; 0: none
     has: frozenset[str] = frozenset()
-    stream: int = 0  # bytes of a result from which stores go past the caches; 0: never
+    streams: bool = False  # whether large results are stored past the caches
     segment: int = 1000  # statements that one function may have: compilers are not linear
 
     def lanes(
@@ -70,7 +71,7 @@ class Target:
         they see it.
         """
         put = phase.body[-1] if phase.body else None
-        if not self.stream or phase.inner is None or phase.columns or phase.turns:
+        if not self.streams or phase.inner is None or phase.columns or phase.turns:
             return None
         functions, others = _work([phase.row, phase.body])
         if not isinstance(put, Put) or put.saver != "saveto" or functions > 2 or others > 40:
@@ -84,23 +85,26 @@ class Target:
         return put if whole and put.dest.slot not in read else None
 
     def streamed_from(self, phase: Phase) -> int:
-        """Bytes of a result from which `streamed` pays: far more where nothing read is as large."""
+        """How many times the cache a result is from which `streamed` pays.
+
+        Far more than once where nothing read is as large.
+        """
         assert phase.inner is not None
         everything = mask_of((*phase.rows, phase.inner))
         roots = [root for body in (phase.row, phase.body) for root in _roots(body)]
         reads = [t for t in postorder(roots) if t.op == "read"]
         alone = all(everything & ~t.args[0].free for t in reads)
-        return self.stream * (ALONE if alone else 1)
+        return ALONE if alone else 1
 
     def masks(self, phase: Phase) -> bool:
         """Whether what is left of a loop is worth a masked vector; else it goes one by one."""
         return 0 < self.mask_bytes <= min(_memory_sizes(phase), default=8)
 
 
-def processor(triple: str, cpu: str, features: Collection[str], cache: int = 0) -> Target:
+def processor(triple: str, cpu: str, features: Collection[str], streams: bool = False) -> Target:
     """The record of a processor with these features, in LLVM's words.
 
-    `cache` is how many bytes of its last-level cache a process can count on; 0: not known.
+    Code that `streams` asks for the symbol `CACHE_BYTES`.
 
     >>> processor("x86_64-linux-gnu", "haswell", {"avx2", "fma", "f16c"}).vector_bytes
     32
@@ -115,7 +119,7 @@ def processor(triple: str, cpu: str, features: Collection[str], cache: int = 0) 
     # not bfloat16, whatever the processor: its instruction takes denormal numbers for 0
     names = {"fma": "fma", "float16": "f16c", "scalb": "avx512vl"}
     has = frozenset(name for name, feature in names.items() if feature in features)
-    return Target(triple, cpu, size, words, mask, has, cache)
+    return Target(triple, cpu, size, words, mask, has, streams)
 
 
 def gpu(arch: str) -> Target:
@@ -134,15 +138,9 @@ def gpu(arch: str) -> Target:
     return Target("nvptx64-nvidia-cuda", arch, 4, features, 0, frozenset(has))
 
 
-_V2 = ("cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3")
-_V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
-_V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
 _PC = "x86_64-unknown-linux-gnu"
 TARGETS = {
-    "x86-64": processor(_PC, "x86-64", ()),
-    "x86-64-v2": processor(_PC, "x86-64-v2", _V2),
-    "x86-64-v3": processor(_PC, "x86-64-v3", _V3),
-    "x86-64-v4": processor(_PC, "x86-64-v4", _V4),
+    **{name: processor(_PC, name, features) for name, features in LEVELS.items()},
     "aarch64": processor("aarch64-unknown-linux-gnu", "generic", ("neon",)),
 }
 

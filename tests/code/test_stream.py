@@ -7,6 +7,7 @@ import pytest
 
 from gnomon import dtype as dt
 from gnomon.code import cpu
+from gnomon.code.levels import CACHE_BYTES
 from gnomon.code.target import processor
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Buffer, Expr, cast
@@ -14,10 +15,10 @@ from gnomon.plan.pipeline import plan
 from gnomon.plan.signature import signature_of
 from gnomon.plan.statement import Store, Structure
 from gnomon.runtime.compiler import jit
-from gnomon.runtime.compiler.host import host
+from gnomon.runtime.compiler.host import baseline
 from gnomon.runtime.kernels.kernel import Kernel
 
-HERE = host()
+HERE = baseline()
 PAST = "!nontemporal"
 
 
@@ -28,11 +29,12 @@ def over(array: np.ndarray) -> Buffer:
 
 
 def compiled(store: Store, limit: int) -> tuple[str, Kernel, Structure]:
-    """The code of a statement for a machine with a cache of `limit` bytes."""
+    """The code of a statement for a machine with a cache of `limit` bytes; 0: not known."""
     structure = Structure([store])
     nests = plan([store], structure)
-    text = cpu.write(nests, processor(HERE.triple, HERE.cpu, HERE.features, limit))
-    return text, Kernel(signature_of(nests), jit.compile_ir(text, opt=1)), structure
+    text = cpu.write(nests, processor(HERE.triple, HERE.cpu, HERE.features, streams=limit > 0))
+    module = jit.compile_ir(text, opt=1, symbols={CACHE_BYTES: limit})
+    return text, Kernel(signature_of(nests), module), structure
 
 
 def ran(e: Expr, shape: tuple[int, ...], dtype: str, limit: int, start: int) -> np.ndarray:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from gnomon import config
+from gnomon.code.levels import LEVELS
 from gnomon.runtime.compiler import disk, host, llvm
 from gnomon.runtime.compiler.host import HostInfo
 
@@ -131,3 +132,34 @@ def test_where_nothing_tells_machines_apart_llvm_is_asked(
     answers = asked(monkeypatch)
     assert known() == answers[0]
     assert not list(folder.glob("kernels/*"))
+
+
+V3, V4 = frozenset(LEVELS["x86-64-v3"]), frozenset(LEVELS["x86-64-v4"])
+
+
+@pytest.mark.parametrize(
+    ("cpu", "features", "level"),
+    [
+        ("znver5", V4 | {"avx512vnni", "gfni"}, "x86-64-v4"),
+        ("skylake-avx512", V4, "x86-64-v4"),
+        ("haswell", V3 | {"rdrnd"}, "x86-64-v3"),
+        ("knl", V3 | {"avx512f"}, "knl"),  # registers of 64 bytes, and less than the level of them
+        ("haswell", V3 - {"movbe"}, "haswell"),  # as some virtual machines hide one
+        ("k8", frozenset(), "x86-64"),
+    ],
+)
+def test_code_is_written_for_the_level_of_the_machine(
+    monkeypatch: pytest.MonkeyPatch, cpu: str, features: frozenset[str], level: str
+) -> None:
+    here = HostInfo("x86_64-unknown-linux-gnu", cpu, features, "0 0")
+    monkeypatch.setattr(host, "host", lambda: here)
+    found = host.baseline.__wrapped__()
+    assert found.cpu == level
+    assert found.features <= features
+    assert found.vector_bytes == here.vector_bytes
+
+
+def test_code_of_other_machines_is_for_them_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = HostInfo("aarch64-unknown-linux-gnu", "neoverse-n1", frozenset(["neon"]), "0 0")
+    monkeypatch.setattr(host, "host", lambda: here)
+    assert host.baseline.__wrapped__() is here

@@ -14,8 +14,8 @@ from gnomon.runtime.compiler import host, key
 
 def test_another_machine_or_version_has_other_names(monkeypatch: pytest.MonkeyPatch) -> None:
     fresh = key.surroundings.__wrapped__
-    here = host.host()
-    where = "gnomon.runtime.compiler.key.host"
+    here = host.baseline()
+    where = "gnomon.runtime.compiler.key.baseline"
     changes: list[tuple[str, Any]] = [
         (where, lambda: dataclasses.replace(here, cpu="other")),
         (where, lambda: dataclasses.replace(here, features=here.features - {min(here.features)})),

@@ -9,9 +9,11 @@ from __future__ import annotations
 import functools
 import os
 import sys
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
+from gnomon.code.levels import LEVELS
 from gnomon.record import record
 from gnomon.runtime.compiler import disk
 from gnomon.runtime.compiler.guard import llvm
@@ -50,6 +52,21 @@ class HostInfo:
         if "avx512f" in self.features:
             return 64
         return 32 if "avx2" in self.features else 16
+
+
+@functools.cache
+def baseline() -> HostInfo:
+    """What code is written for: the level of x86-64 that this machine reaches.
+
+    So machines of one level share code, at the same speed. One whose registers are wider than its
+    level's, and one of another kind, is served for itself.
+    """
+    here = host()
+    for cpu, features in reversed(LEVELS.items()):
+        level = replace(here, cpu=cpu, features=frozenset(features))
+        if level.features <= here.features and level.vector_bytes == here.vector_bytes:
+            return level if here.triple.startswith("x86_64") else here
+    return here
 
 
 @functools.cache

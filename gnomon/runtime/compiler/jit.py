@@ -24,7 +24,7 @@ from gnomon.base import GnomonError
 from gnomon.runtime.compiler import guard
 from gnomon.runtime.compiler.elf import MACHINES, Machine, Object
 from gnomon.runtime.compiler.guard import llvm
-from gnomon.runtime.compiler.host import host
+from gnomon.runtime.compiler.host import baseline
 from gnomon.runtime.compiler.memory import Region
 from gnomon.runtime.ffi import symbol
 
@@ -103,19 +103,19 @@ def object_code(text: str, *, opt: int = 2, verify: bool = True) -> bytes:
         MemoryError: there is too little memory to compile with.
     """
     guard.need_room(guard.ROOM + _ROOM_EACH * len(text))
-    emit, here = llvm.object_code, host()
+    emit, here = llvm.object_code, baseline()
     return guard.undisturbed(lambda: emit(text, opt, verify, here))
 
 
 def ir(text: str, *, opt: int = 2) -> str:
     """The LLVM IR that a text becomes before code is generated."""
-    show, here = llvm.ir, host()
+    show, here = llvm.ir, baseline()
     return guard.undisturbed(lambda: show(text, opt, here))
 
 
 def assembly(text: str, *, opt: int = 2) -> str:
     """The assembly of a text for this host."""
-    show, here = llvm.assembly, host()
+    show, here = llvm.assembly, baseline()
     return guard.undisturbed(lambda: show(text, opt, here))
 
 

@@ -1,7 +1,7 @@
 """Names under which code is kept from process to process: digests of all that code depends on.
 
-Besides what is compiled, that is gnomon's own sources, LLVM and the processor: after a change of
-one of them every name is another, and the old entries go as the least used.
+Besides what is compiled, that is gnomon's own sources, LLVM and the processor's level: after a
+change of one of them every name is another, and the old entries go as the least used.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gnomon import __version__
-from gnomon.runtime import cpu_caches
 from gnomon.runtime.compiler.disk import DIGEST, configured, digest
-from gnomon.runtime.compiler.host import host
+from gnomon.runtime.compiler.host import baseline
 
 PACKAGE = Path(__file__).parents[2]
 # what decides the code of a kernel, and how it is called
@@ -37,19 +36,13 @@ _begun = time.time() - 5.0
 
 @functools.cache
 def surroundings() -> str:
-    """What code depends on but its structure: gnomon, LLVM, processor; "" where it is not known."""
+    """What code depends on but its structure: gnomon, LLVM, level; "" where it is not known."""
     sources = sources_digest(PACKAGE, _begun)
     if not sources:
         return ""
-    here = host()
-    machine = (
-        here.triple,
-        here.cpu,
-        here.feature_string,
-        str(here.vector_bytes),
-        str(cpu_caches.last_level()),
-    )
-    return digest(__version__, sources, here.llvm, *machine)
+    here = baseline()
+    parts = (here.triple, here.cpu, here.feature_string, str(here.vector_bytes))
+    return digest(__version__, sources, here.llvm, *parts)
 
 
 def sources_digest(package: Path, begun: float) -> str:

@@ -31,7 +31,7 @@ from gnomon.plan.signature import Signature, read, signature_of
 from gnomon.plan.statement import Store, Structure
 from gnomon.runtime.compiler import objects
 from gnomon.runtime.kernels import stages
-from gnomon.runtime.kernels.kernel import Kernel, source
+from gnomon.runtime.kernels.kernel import Kernel, source, symbols
 
 if TYPE_CHECKING:
     from gnomon.plan import pipeline
@@ -101,7 +101,7 @@ def _name(structure: Structure) -> str | None:
 
 
 def _load(name: str | None) -> Kernel | None:
-    kept = None if name is None else objects.load(name)
+    kept = None if name is None else objects.load(name, symbols())
     if name is None or kept is None:
         return None
     try:
@@ -116,8 +116,8 @@ def _make(stores: Sequence[Store], structure: Structure, name: str | None) -> Ke
         nests = pipeline.plan(stores, structure)
         signature, code = signature_of(nests), source(nests)
     if name is None:
-        return Kernel(signature, objects.compiled(code.text, opt=code.opt))
-    module = objects.make(name, code.text, packed(signature), opt=code.opt)
+        return Kernel(signature, objects.compiled(code.text, opt=code.opt, symbols=symbols()))
+    module = objects.make(name, code.text, packed(signature), opt=code.opt, symbols=symbols())
     return Kernel(signature, module)
 
 

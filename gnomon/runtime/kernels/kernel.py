@@ -12,6 +12,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from gnomon.base import Later
+from gnomon.code.levels import CACHE_BYTES
 from gnomon.dtype import DType
 from gnomon.expr.node import Buffer, Scalar
 from gnomon.expr.term import cast_number, compute_dtype
@@ -21,7 +22,7 @@ from gnomon.plan.scratch import TASKS
 from gnomon.plan.signature import Loops, Signature
 from gnomon.plan.statement import Structure
 from gnomon.runtime import cpu_caches
-from gnomon.runtime.compiler.host import host
+from gnomon.runtime.compiler.host import baseline
 from gnomon.runtime.compiler.jit import STRAIGHT, Module
 from gnomon.runtime.devices import pool
 from gnomon.runtime.execution import threads
@@ -158,12 +159,17 @@ def source(nests: Nests) -> Source:
     A body of thousands of operations is in registers and in order already; passes over it would
     take longer than the code generator, and there is no loop that short ones could be unrolled in.
     """
-    here = host()
-    machine = target.processor(here.triple, here.cpu, here.features, cpu_caches.last_level())
-    text = cpu.write(nests, machine)
+    here = baseline()
+    record = target.processor(here.triple, here.cpu, here.features, streams=True)
+    text = cpu.write(nests, record)
     if len(text) < LARGE:
         return Source(text, pipeline(nests))
     return Source(text, 0 if len(text) < HUGE else -1)
+
+
+def symbols() -> dict[str, int]:
+    """What the code of kernels asks for when it is loaded."""
+    return {CACHE_BYTES: cpu_caches.last_level()}
 
 
 def pipeline(nests: Nests) -> int:

@@ -17,7 +17,7 @@ from gnomon.expr.call import rnn
 from gnomon.expr.node import Buffer
 from gnomon.plan.statement import Store, Structure
 from gnomon.runtime.compiler import jit, objects
-from gnomon.runtime.compiler.host import host
+from gnomon.runtime.compiler.host import baseline
 from gnomon.runtime.execution import threads
 from gnomon.runtime.execution.program import Step, estimated
 from gnomon.runtime.ffi import Block
@@ -84,12 +84,12 @@ def columns(dtype: DType) -> int:
 @functools.cache
 def _has_fma() -> bool:
     """Whether a product and a sum are one instruction here; else they would be a function."""
-    here = host()
+    here = baseline()
     return "fma" in here.features or not here.triple.startswith(("x86", "i686", "amd64"))
 
 
 def _machine(dtype: DType) -> tiles.Machine:
-    wide = host().vector_bytes
+    wide = baseline().vector_bytes
     registers = 32 if wide >= _WIDE else 16
     return tiles.Machine(_ELEMENTS[dtype], dtype.size, wide // dtype.size, registers)
 
