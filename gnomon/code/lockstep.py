@@ -25,8 +25,8 @@ from gnomon.dtype import DType
 from gnomon.expr.primitive import PRIMITIVES, convert
 from gnomon.expr.reducer import Reducer
 from gnomon.expr.term import Term
-from gnomon.plan import grid
-from gnomon.plan.grid import (
+from gnomon.plan.gpu import grid
+from gnomon.plan.gpu.grid import (
     WARP,
     Accumulator,
     Area,

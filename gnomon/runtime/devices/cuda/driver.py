@@ -16,7 +16,7 @@ from gnomon.lock import first_use
 from gnomon.record import record
 
 if TYPE_CHECKING:
-    from gnomon.plan.grid import Grid
+    from gnomon.plan.gpu.grid import Grid
     from gnomon.runtime.devices.cuda import library, simulated
     from gnomon.runtime.devices.cuda.blas import Blas
     from gnomon.runtime.devices.cuda.dnn import Dnn

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from gnomon import dtype as dt
 from gnomon.expr.term import Arena
 from gnomon.plan import ir
-from gnomon.plan.grid import (
+from gnomon.plan.gpu.grid import (
     BLOCK,
     SHARED_SLOT,
     WARP,

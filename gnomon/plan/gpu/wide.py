@@ -13,7 +13,7 @@ from typing import NamedTuple
 from gnomon import dtype as dt
 from gnomon.expr.term import Arena, Term
 from gnomon.plan import ir
-from gnomon.plan.grid import address
+from gnomon.plan.gpu.grid import address
 from gnomon.plan.ir import Fold, Let, Put
 from gnomon.plan.operand import Operand
 from gnomon.plan.schedule import stride

@@ -13,7 +13,7 @@ from gnomon import dtype as dt
 from gnomon.expr.reducer import Reducer
 from gnomon.expr.term import Arena, Term, mask_of
 from gnomon.plan import ir
-from gnomon.plan.grid import (
+from gnomon.plan.gpu.grid import (
     BLOCK,
     MANY,
     SHARED_SLOT,
@@ -38,12 +38,12 @@ from gnomon.plan.grid import (
     Wide,
     register,
 )
-from gnomon.plan.group_scan import WARPS, GroupScan
-from gnomon.plan.hold import Pieces, held
+from gnomon.plan.gpu.group_scan import WARPS, GroupScan
+from gnomon.plan.gpu.hold import Pieces, held
+from gnomon.plan.gpu.tile import tiles
+from gnomon.plan.gpu.wide import Moves, moves, row_moves, shared_width
 from gnomon.plan.ir import Fold, Kernel, Let, Phase, reducer_of
 from gnomon.plan.terms import postorder
-from gnomon.plan.tile import tiles
-from gnomon.plan.wide import Moves, moves, row_moves, shared_width
 
 HALVES = (16, 8, 4, 2, 1)  # the distances at which the threads of a group join what they have
 

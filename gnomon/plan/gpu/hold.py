@@ -11,11 +11,11 @@ from collections.abc import Callable, Hashable, Sequence
 from gnomon import dtype as dt
 from gnomon.expr.term import Arena, Term
 from gnomon.plan import ir
-from gnomon.plan.grid import HELD, Accumulator, Body, Result, Set, When, Wide, register
+from gnomon.plan.gpu.grid import HELD, Accumulator, Body, Result, Set, When, Wide, register
+from gnomon.plan.gpu.wide import Moves, row_moves
 from gnomon.plan.ir import Fold, Let, Phase, Put
 from gnomon.plan.scratch import TASK
 from gnomon.plan.terms import index_terms, postorder, rebuild, renamed
-from gnomon.plan.wide import Moves, row_moves
 
 
 class Held:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from gnomon import dtype as dt
 from gnomon.expr.term import Arena, Term
-from gnomon.plan.grid import (
+from gnomon.plan.gpu.grid import (
     BLOCK,
     WARP,
     Accumulator,
@@ -28,10 +28,10 @@ from gnomon.plan.grid import (
     Wide,
     register,
 )
+from gnomon.plan.gpu.wide import roots
 from gnomon.plan.ir import Let, Phase, Put
 from gnomon.plan.schedule import stride
 from gnomon.plan.terms import postorder
-from gnomon.plan.wide import roots
 from gnomon.record import record
 
 PITCH = WARP + 1  # places of a row of a tile
