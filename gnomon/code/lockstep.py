@@ -22,7 +22,7 @@ from gnomon.code.emit import RULES
 from gnomon.code.races import Actors, Watch
 from gnomon.code.values import LEFT
 from gnomon.dtype import DType
-from gnomon.expr.primitive import PRIMITIVES, convert
+from gnomon.expr.functions.primitive import PRIMITIVES, convert
 from gnomon.expr.reducer import Reducer
 from gnomon.expr.term import Term
 from gnomon.plan.gpu import grid

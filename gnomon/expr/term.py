@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from gnomon import dtype as dt
 from gnomon.dtype import DType
 from gnomon.expr import coerce
-from gnomon.expr.primitive import FOLD_INT, PRIMITIVES
+from gnomon.expr.functions.primitive import FOLD_INT, PRIMITIVES
 
 if TYPE_CHECKING:
     from gnomon.expr.node import Expr

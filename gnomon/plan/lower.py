@@ -11,8 +11,8 @@ import math
 from collections.abc import Sequence
 
 from gnomon.expr.composite import Composite
+from gnomon.expr.functions.scalar import SCALAR
 from gnomon.expr.index import Index
-from gnomon.expr.scalar import SCALAR
 from gnomon.expr.term import Arena, Term, compute_dtype
 from gnomon.plan.operand import Abstract, Operand
 from gnomon.plan.statement import SAVERS

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
-from gnomon.expr.primitive import FOLD_INT
+from gnomon.expr.functions.primitive import FOLD_INT
 from gnomon.expr.term import Term
 from gnomon.plan.terms import postorder
 from gnomon.record import record

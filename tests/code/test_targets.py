@@ -24,9 +24,9 @@ from gnomon.base import ParamError
 from gnomon.code import cpu, nvptx
 from gnomon.code.target import TARGETS, Target, gpu
 from gnomon.expr import ext, fn
+from gnomon.expr.functions.scalar import SCALAR
 from gnomon.expr.node import Expr, cast
 from gnomon.expr.oracle import evaluate
-from gnomon.expr.scalar import SCALAR
 from gnomon.plan.gpu.spread import spread
 from gnomon.plan.pipeline import plan
 from gnomon.plan.signature import signature_of

@@ -34,9 +34,9 @@ from typing import Any, cast
 
 import numpy as np
 
+from gnomon.expr.functions.scalar import SCALAR, ScalarFn
 from gnomon.expr.node import MAPPER, Expr, Map, Scalar
 from gnomon.expr.pattern import EPOCH, Pattern
-from gnomon.expr.scalar import SCALAR, ScalarFn
 from gnomon.native.words import (
     Boxed,
     Parts,

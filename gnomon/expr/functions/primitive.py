@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gnomon.expr import special
+from gnomon.expr.functions import special
 
 
 class Primitive(NamedTuple):

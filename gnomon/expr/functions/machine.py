@@ -14,12 +14,12 @@ import numpy as np
 
 from gnomon import dtype as dt
 from gnomon.dtype import DType
-from gnomon.expr.formula import ROUNDING
-from gnomon.expr.primitive import PRIMITIVES
+from gnomon.expr.functions.formula import ROUNDING
+from gnomon.expr.functions.primitive import PRIMITIVES
 from gnomon.expr.term import Arena, Number, Term
 
 if TYPE_CHECKING:
-    from gnomon.expr.scalar import ScalarFn
+    from gnomon.expr.functions.scalar import ScalarFn
 
 
 def held(value: Number, dtype: DType) -> Number:

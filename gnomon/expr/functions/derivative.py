@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from gnomon.base import GnomonError
-from gnomon.expr.formula import Formula, Operand, Step, Sym, Tape, prim, select
-from gnomon.expr.primitive import PRIMITIVES
+from gnomon.expr.functions.formula import Formula, Operand, Step, Sym, Tape, prim, select
+from gnomon.expr.functions.primitive import PRIMITIVES
 
 Rule: TypeAlias = "Callable[..., Operand]"
 

@@ -20,10 +20,10 @@ import numpy as np
 from gnomon import dtype as dt
 from gnomon.base import ParamError, complaint
 from gnomon.dtype import DType
-from gnomon.expr.derivative import best_derivative
-from gnomon.expr.formula import Formula, Operand, Sym, Tape, prim, select, write
-from gnomon.expr.machine import NumpyMachine, TermMachine, near
-from gnomon.expr.primitive import PRIMITIVES, convert
+from gnomon.expr.functions.derivative import best_derivative
+from gnomon.expr.functions.formula import Formula, Operand, Sym, Tape, prim, select, write
+from gnomon.expr.functions.machine import NumpyMachine, TermMachine, near
+from gnomon.expr.functions.primitive import PRIMITIVES, convert
 from gnomon.expr.term import Arena, Term
 from gnomon.record import cached_property
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.expr.formula import Operand, Sym, prim, select
-from gnomon.expr.scalar import SCALAR, ScalarFn
+from gnomon.expr.functions.formula import Operand, Sym, prim, select
+from gnomon.expr.functions.scalar import SCALAR, ScalarFn
 
 Rule = Callable[..., Any]  # of symbols and numbers, at least one of them a symbol
 

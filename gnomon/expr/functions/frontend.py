@@ -18,9 +18,9 @@ from typing import Any, overload
 
 import numpy as np
 
-from gnomon.expr.callables import floor_division, is_constant, power, remainder, rule_of
-from gnomon.expr.formula import Operand, Sym, Tape, select
-from gnomon.expr.scalar import ScalarFn
+from gnomon.expr.functions.callables import floor_division, is_constant, power, remainder, rule_of
+from gnomon.expr.functions.formula import Operand, Sym, Tape, select
+from gnomon.expr.functions.scalar import ScalarFn
 from gnomon.expr.source import ALLOWED, OperatorError, Source
 from gnomon.record import record
 

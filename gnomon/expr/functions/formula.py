@@ -20,11 +20,11 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from gnomon.base import GnomonError
-from gnomon.expr.primitive import PRIMITIVES
+from gnomon.expr.functions.primitive import PRIMITIVES
 from gnomon.expr.term import Number, key_of
 
 if TYPE_CHECKING:
-    from gnomon.expr.scalar import ScalarFn
+    from gnomon.expr.functions.scalar import ScalarFn
 
 V = TypeVar("V")
 LOGIC = frozenset({"and", "or", "xor", "not"})
