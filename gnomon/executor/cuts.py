@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from gnomon.executor.layout import Layout, size_of
-from gnomon.graph.task import Task
+from gnomon.graph.tasks.task import Task
 
 
 class Sending:

@@ -10,7 +10,7 @@ from gnomon.engine import Var
 from gnomon.expr.node import Buffer
 from gnomon.graph.gradient import Gradient
 from gnomon.graph.node import Entry, Node, states_of
-from gnomon.graph.task import Buffers
+from gnomon.graph.tasks.task import Buffers
 from gnomon.ops.property import OpContext
 from gnomon.ops.requests import OpReqType
 from gnomon.resource import request

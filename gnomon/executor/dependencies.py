@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gnomon.graph.memory import Place
 from gnomon.graph.node import Entry
-from gnomon.graph.task import Task
+from gnomon.graph.tasks.memory import Place
+from gnomon.graph.tasks.task import Task
 
 Table = np.ndarray[Any, np.dtype[np.int64]]
 

@@ -19,7 +19,7 @@ from gnomon.executor.program import Segment, stores_of, touched
 from gnomon.expr.composite import Call
 from gnomon.expr.node import Buffer
 from gnomon.expr.walk import postorder
-from gnomon.graph.task import Task
+from gnomon.graph.tasks.task import Task
 from gnomon.runtime.devices.cuda.gpu import Gpu
 from gnomon.runtime.kernels.gpu_kernel import GpuStep
 from gnomon.runtime.kernels.gpu_program import GpuProgram

@@ -17,7 +17,7 @@ from gnomon.executor.program import deliveries
 from gnomon.expr.node import Buffer, cast
 from gnomon.graph.gradient import Gradient
 from gnomon.graph.node import Entry
-from gnomon.graph.task import Task
+from gnomon.graph.tasks.task import Task
 from gnomon.ndarray.remote.way import tell
 from gnomon.ops.bounds import InBounds
 from gnomon.ops.nn.rnn import RNN

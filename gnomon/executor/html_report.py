@@ -11,7 +11,7 @@ from gnomon.executor.memory_chart import in_bytes, memory_chart
 from gnomon.executor.profile import Limits, TaskProfile
 from gnomon.executor.report import memory_plan
 from gnomon.graph.node import Entry
-from gnomon.graph.task import Task
+from gnomon.graph.tasks.task import Task
 
 STYLE = """
 :root { color-scheme: light; --ink: #1d2733; --soft: #5d6b7a; --line: #d8dee6; --back: #f6f8fa; }

@@ -19,22 +19,22 @@ from gnomon.dtype import DType, float32
 from gnomon.executor.draws import Draws
 from gnomon.expr.composite import Call
 from gnomon.expr.node import Buffer, Expr
-from gnomon.graph import memory
-from gnomon.graph.cost_model import Cost, cost
-from gnomon.graph.dce import alive
-from gnomon.graph.form import Form
-from gnomon.graph.fuse import fuse
 from gnomon.graph.gradient import Backward, backward
 from gnomon.graph.node import Entry, Graph, Node, states_of
-from gnomon.graph.passes import rewritten
+from gnomon.graph.passes.pipeline import rewritten
 from gnomon.graph.place import contexts
 from gnomon.graph.recompute import recomputed
-from gnomon.graph.regions import Region, lasting, lighter, regions, show_regions, too_large
-from gnomon.graph.share import aliases, sharings
-from gnomon.graph.shared_reductions import cut_reductions
 from gnomon.graph.show import show_nodes, show_tasks, told
-from gnomon.graph.split import split
-from gnomon.graph.task import (
+from gnomon.graph.tasks import memory
+from gnomon.graph.tasks.cost_model import Cost, cost
+from gnomon.graph.tasks.dce import alive
+from gnomon.graph.tasks.form import Form
+from gnomon.graph.tasks.fuse import fuse
+from gnomon.graph.tasks.regions import Region, lasting, lighter, regions, show_regions, too_large
+from gnomon.graph.tasks.share import aliases, sharings
+from gnomon.graph.tasks.shared_reductions import cut_reductions
+from gnomon.graph.tasks.split import split
+from gnomon.graph.tasks.task import (
     Buffers,
     Context,
     Task,

@@ -24,7 +24,7 @@ from gnomon.executor.layout import Delivery, Layout, size_of
 from gnomon.executor.weights import Copying, Weights
 from gnomon.expr.node import Buffer, cast, set_address
 from gnomon.graph.node import Entry
-from gnomon.graph.task import Task
+from gnomon.graph.tasks.task import Task
 from gnomon.plan.cut import reach
 from gnomon.plan.statement import Store
 from gnomon.record import record

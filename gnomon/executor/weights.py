@@ -16,7 +16,7 @@ from gnomon.executor.arena import Arena
 from gnomon.executor.layout import Layout, size_of
 from gnomon.expr.node import set_address
 from gnomon.graph.node import Entry
-from gnomon.graph.task import Task
+from gnomon.graph.tasks.task import Task
 from gnomon.plan.cut import overlap, reach
 from gnomon.runtime.devices import pool
 from gnomon.runtime.execution.program import Program, Step

@@ -11,7 +11,7 @@ never nodes. Every kind of Term stands here:
     load    an element of a buffer              buffer; args: index each axis [, mask]
     fold    a reduction                         reducer; args: bodies; `vars` in the payload
     part    one result of a fold                k; args: the fold
-    random  see `primitive.py`
+    random  see `functions/primitive.py`
     ...     every other op is a primitive function of `primitive.py`
 
 Equal Terms are one object within an arena, so common sub-expressions are found by construction, and

@@ -26,8 +26,8 @@ from gnomon.frames import entrance
 from gnomon.graph import json, show
 from gnomon.graph.legacy import HIDDEN, hidden_key
 from gnomon.graph.node import Entry, Graph, Node
+from gnomon.graph.passes.strip_casts import without_casts
 from gnomon.graph.storage import STORAGE
-from gnomon.graph.strip_casts import without_casts
 from gnomon.ops import signature
 from gnomon.symbol import compose, inference
 from gnomon.symbol.apply import single

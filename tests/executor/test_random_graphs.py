@@ -7,7 +7,7 @@ import pytest
 
 import gnomon as mx
 from gnomon import config
-from gnomon.graph import passes
+from gnomon.graph.passes import pipeline as passes
 
 sym = mx.sym
 SHAPE = (2, 4, 6, 6)

@@ -11,7 +11,7 @@ from gnomon.expr.call.pool import Winner
 from gnomon.expr.composite import Call
 from gnomon.expr.node import Expr
 from gnomon.expr.walk import postorder
-from gnomon.graph.form import Form
+from gnomon.graph.tasks.form import Form
 from gnomon.runtime.execution.program import estimated
 from gnomon.runtime.kernels.kernel import GRAIN
 from gnomon.runtime.libraries import dnn, neural

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from gnomon.expr.node import Buffer
 from gnomon.expr.rewrite import substitute
-from gnomon.graph.form import Form
 from gnomon.graph.node import Entry
-from gnomon.graph.task import Buffers, Task
+from gnomon.graph.tasks.form import Form
+from gnomon.graph.tasks.task import Buffers, Task
 
 LARGEST = 24  # nodes in one task: beyond that kernels become slow to compile, not faster
 LEAVES = 24

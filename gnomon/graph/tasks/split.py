@@ -15,9 +15,9 @@ from gnomon.expr.ext.transpose import Transpose
 from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.rewrite import substitute
 from gnomon.expr.walk import postorder
-from gnomon.graph.form import Form, Spec, seen_through
 from gnomon.graph.node import Entry, Node
-from gnomon.graph.task import Buffers, Task
+from gnomon.graph.tasks.form import Form, Spec, seen_through
+from gnomon.graph.tasks.task import Buffers, Task
 
 Supported = Callable[[Call], bool]
 DEEPEST = 1000  # steps that each call may take: a cycle of fallbacks must end in an error

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from gnomon.graph.memory import Sharing
 from gnomon.graph.node import Entry
-from gnomon.graph.task import Task
+from gnomon.graph.tasks.memory import Sharing
+from gnomon.graph.tasks.task import Task
 
 
 def sharings(tasks: Sequence[Task]) -> list[Sharing]:

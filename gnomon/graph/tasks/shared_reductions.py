@@ -15,9 +15,9 @@ from gnomon.expr.ext.reshape import Reshape, reshape
 from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.rewrite import substitute
 from gnomon.expr.walk import postorder
-from gnomon.graph.form import Form, Spec
-from gnomon.graph.split import Piece, Pieces, Ref, assembled, piece
-from gnomon.graph.task import Buffers, Task
+from gnomon.graph.tasks.form import Form, Spec
+from gnomon.graph.tasks.split import Piece, Pieces, Ref, assembled, piece
+from gnomon.graph.tasks.task import Buffers, Task
 from gnomon.shape import row_major
 
 

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, TypeVar
 from gnomon.dtype import DType
 from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.walk import postorder
-from gnomon.graph.form import Form, Spec, seen_through
 from gnomon.graph.node import Entry, Node
+from gnomon.graph.tasks.form import Form, Spec, seen_through
 from gnomon.record import record
 
 T = TypeVar("T")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from gnomon.graph.node import Entry
-from gnomon.graph.task import Task
+from gnomon.graph.tasks.task import Task
 
 
 def alive(tasks: Sequence[Task], kept: Collection[Entry]) -> list[Task]:

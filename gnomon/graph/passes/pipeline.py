@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gnomon.graph.channels_last import channels_last
-from gnomon.graph.constants import constants
-from gnomon.graph.cse import cse
-from gnomon.graph.fold_norm import fold_norm
-from gnomon.graph.pack_weights import pack_weights
+from gnomon.graph.passes.channels_last import channels_last
+from gnomon.graph.passes.constants import constants
+from gnomon.graph.passes.cse import cse
+from gnomon.graph.passes.fold_norm import fold_norm
+from gnomon.graph.passes.pack_weights import pack_weights
+from gnomon.graph.passes.simplify import simplify
 from gnomon.graph.show import show, told
-from gnomon.graph.simplify import simplify
 from gnomon.graph.typed_graph import Purpose, TypedGraph
 from gnomon.runtime.devices.device import find
 from gnomon.runtime.libraries import dnn
