@@ -48,6 +48,10 @@ ROOMS = {
     "features",
     "ndarray": "core lazy api derivative backward ndarray create decode decayed sparse remote "
     "files _internal image linalg op random contrib",
+    "graph": "legacy node gradient infer place storage tasks typed_graph body recompute show "
+    "verify json passes",
+    "executor": "arena inputs arrays programs network prepared repush train_step later run report "
+    "executor passes replay stepwise bind loops recorded_step",
 }
 
 FILE, FUNCTION, NESTING, COLUMNS = 500, 60, 3, 100

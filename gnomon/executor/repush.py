@@ -21,7 +21,7 @@ from gnomon.engine.native_behind import (
     is_coming,
     is_read_there_alone,
 )
-from gnomon.executor.program import Slot
+from gnomon.executor.programs.program import Slot
 from gnomon.native.serve import Later
 from gnomon.native.words import Words, native, popped, whole
 from gnomon.ndarray.core.chunk import Chunk

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gnomon.executor.dependencies import Memory, Part, waits
+from gnomon.executor.programs.dependencies import Memory, Part, waits
 from gnomon.graph.node import Entry, Node
 from gnomon.graph.tasks.form import Form
 from gnomon.graph.tasks.memory import Value, plan

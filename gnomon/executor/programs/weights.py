@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterable
 from typing import NamedTuple
 
 from gnomon.executor.arena import Arena
-from gnomon.executor.layout import Layout, size_of
+from gnomon.executor.programs.layout import Layout, size_of
 from gnomon.expr.node import set_address
 from gnomon.graph.node import Entry
 from gnomon.graph.tasks.task import Task

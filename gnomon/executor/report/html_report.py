@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from html import escape
 
-from gnomon.executor.drawing import Box, Column, drawing, unique
-from gnomon.executor.layout import Layout
-from gnomon.executor.memory_chart import in_bytes, memory_chart
-from gnomon.executor.profile import Limits, TaskProfile
-from gnomon.executor.report import memory_plan
+from gnomon.executor.programs.layout import Layout
+from gnomon.executor.report.drawing import Box, Column, drawing, unique
+from gnomon.executor.report.listing import memory_plan
+from gnomon.executor.report.memory_chart import in_bytes, memory_chart
+from gnomon.executor.report.profile import Limits, TaskProfile
 from gnomon.graph.node import Entry
 from gnomon.graph.tasks.task import Task
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from gnomon.context import cpu
 from gnomon.engine import Var
-from gnomon.executor.data_task import DataTask
-from gnomon.executor.layout import Layout
-from gnomon.executor.program import deliveries
+from gnomon.executor.programs.data_task import DataTask
+from gnomon.executor.programs.layout import Layout
+from gnomon.executor.programs.program import deliveries
 from gnomon.expr.node import Buffer, cast
 from gnomon.graph.gradient import Gradient
 from gnomon.graph.node import Entry

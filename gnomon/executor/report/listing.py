@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gnomon.executor.layout import Layout, size_of
+from gnomon.executor.programs.layout import Layout, size_of
 from gnomon.graph import show
 from gnomon.graph.node import Entry, Graph
 from gnomon.record import record

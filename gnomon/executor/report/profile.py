@@ -14,7 +14,7 @@ import numpy as np
 
 from gnomon import dtype as dtypes
 from gnomon import engine
-from gnomon.executor.program import Segment, stores_of
+from gnomon.executor.programs.program import Segment, stores_of
 from gnomon.executor.run import Run
 from gnomon.expr import call
 from gnomon.expr.node import Buffer

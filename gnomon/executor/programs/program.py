@@ -17,11 +17,11 @@ from typing import Any
 from gnomon.context import Context
 from gnomon.engine import Var
 from gnomon.executor.arena import Arena
-from gnomon.executor.cuts import cut
-from gnomon.executor.data_task import DataTask
-from gnomon.executor.dependencies import Memory, Part, waits
-from gnomon.executor.layout import Delivery, Layout, size_of
-from gnomon.executor.weights import Copying, Weights
+from gnomon.executor.programs.cuts import cut
+from gnomon.executor.programs.data_task import DataTask
+from gnomon.executor.programs.dependencies import Memory, Part, waits
+from gnomon.executor.programs.layout import Delivery, Layout, size_of
+from gnomon.executor.programs.weights import Copying, Weights
 from gnomon.expr.node import Buffer, cast, set_address
 from gnomon.graph.node import Entry
 from gnomon.graph.tasks.task import Task

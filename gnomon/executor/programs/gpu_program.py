@@ -12,10 +12,10 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
-from gnomon.executor.cuts import cut
-from gnomon.executor.host_task import HostTask
-from gnomon.executor.layout import Layout
-from gnomon.executor.program import Segment, stores_of, touched
+from gnomon.executor.programs.cuts import cut
+from gnomon.executor.programs.host_task import HostTask
+from gnomon.executor.programs.layout import Layout
+from gnomon.executor.programs.program import Segment, stores_of, touched
 from gnomon.expr.composite import Call
 from gnomon.expr.node import Buffer
 from gnomon.expr.walk import postorder

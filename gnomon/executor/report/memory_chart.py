@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from gnomon.executor.report import Life, MemoryPlan
+from gnomon.executor.report.listing import Life, MemoryPlan
 
 WIDTH, HEIGHT = 1040, 360
 LEFT, RIGHT, TOP, BOTTOM = 78, 12, 10, 34

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from gnomon.executor.layout import Layout, size_of
+from gnomon.executor.programs.layout import Layout, size_of
 from gnomon.graph.tasks.task import Task
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from gnomon import config
 from gnomon.context import Context as Device
 from gnomon.dtype import DType, float32
-from gnomon.executor.draws import Draws
+from gnomon.executor.programs.draws import Draws
 from gnomon.expr.composite import Call
 from gnomon.expr.node import Buffer, Expr
 from gnomon.graph.gradient import Backward, backward
