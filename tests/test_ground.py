@@ -407,9 +407,8 @@ def test_public_name_resolves(name):
 
 # what is reached through other modules, is the compiler's own, or needs a package more (serving)
 PRIVATE = set(
-    """__main__ absent addresses bar code collector conversion demo doctor expr files frames
-    graph im2rec importing inspection launch launch_links launch_rank lock native old_numpy
-    old_python ops plan ranks record run serving warm""".split()
+    """__main__ absent bar code collector commands conversion expr files frames graph importing
+    launch lock native old_numpy old_python ops plan ranks record run serving""".split()
 )
 
 

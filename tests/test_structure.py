@@ -19,8 +19,8 @@ ROOT = Path(__file__).parent.parent
 RANKS = {
     name: rank
     for rank, names in {
-        0: "absent addresses bar base collector files frames config conversion importing lock "
-        "record registry dtype shape context error launch_rank log util ranks",
+        0: "absent bar base collector files frames config conversion importing lock "
+        "record registry dtype shape context error launch log util ranks",
         1: "expr",
         2: "plan",
         3: "code",
@@ -35,9 +35,7 @@ RANKS = {
         12: "kvstore",
         13: "executor_manager module "
         "model rnn gluon callback monitor visualization test_utils contrib onnx",
-        14: "rtc __main__ cli demo doctor compat im2rec inspection launch launch_links "
-        "libinfo "
-        "old_numpy old_python run serving typical warm",
+        14: "rtc __main__ cli commands compat libinfo old_numpy old_python run serving",
     }.items()
     for name in names.split()
 }

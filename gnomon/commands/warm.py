@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from gnomon import config, symbol, typical
+from gnomon import config, symbol
 from gnomon.base import GnomonError
+from gnomon.commands import typical
 from gnomon.context import cpu
 from gnomon.runtime.compiler import objects
 

@@ -161,7 +161,7 @@ CHECKS: dict[str, Callable[[], Finding]] = {
 
 def examine() -> int:
     """Print a line per check; 0 when gnomon can work, 1 when it cannot."""
-    print(f"gnomon {__version__} in {Path(__file__).parent}")
+    print(f"gnomon {__version__} in {Path(__file__).parents[1]}")
     worst = 0
     for name, check in CHECKS.items():
         try:

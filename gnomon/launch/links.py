@@ -5,7 +5,7 @@ on a host has died, and its ranks go on when it is killed with `gnomon launch`. 
 knows when all ranks have ended, and ranks know when the launcher has.
 
 Until MPI has started and ranks have met, no rank can tell one that comes late from one whose host
-is out of reach: MPI waits for both alike. So each rank's `launch_rank` holds a connection to the
+is out of reach: MPI waits for both alike. So each rank's `rank.py` holds a connection to the
 launcher, along which nothing is said: the kernels at both ends ask one another for an answer. Where
 none comes for the limit, the link or the host is gone, and both ends know: the launcher ends the
 job, and the rank, which it cannot reach, ends itself, as does one that cannot connect. A process
@@ -28,8 +28,8 @@ from collections.abc import Callable
 from typing import Any
 
 from gnomon import config
-from gnomon.addresses import addresses
-from gnomon.launch_rank import LINKS, kept_alive
+from gnomon.launch.addresses import addresses
+from gnomon.launch.rank import LINKS, kept_alive
 
 HERE = "127.0.0.1"
 GREETING_SECONDS = 5.0

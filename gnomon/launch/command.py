@@ -23,10 +23,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from gnomon import launch_rank
 from gnomon.base import GnomonError
-from gnomon.launch_links import Links
-from gnomon.launch_rank import LAST_WORDS, put
+from gnomon.launch import rank
+from gnomon.launch.links import Links
+from gnomon.launch.rank import LAST_WORDS, put
 
 LAUNCHERS = ("mpi", "ssh", "local", "slurm")
 #: names of what MPI libraries share between the processes of a machine
@@ -187,7 +187,7 @@ def _environment(given: argparse.Namespace) -> dict[str, str]:
 def _command(given: argparse.Namespace, environment: dict[str, str]) -> list[str]:
     """The launcher's command line; sets what it needs in the environment."""
     count = str(given.num_workers + given.num_servers)
-    program = [sys.executable, "-P", str(Path(launch_rank.__file__)), *given.command]
+    program = [sys.executable, "-P", str(Path(rank.__file__)), *given.command]
     if given.launcher == "slurm":
         srun = shutil.which("srun")
         if srun is None:

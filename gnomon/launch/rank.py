@@ -27,7 +27,7 @@ from typing import IO, Any
 RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID")
 MOMENT = 1.5  # seconds in which other ranks notice a death
 LAST_WORDS = "; the job ends"  # the end of the one message about a failure
-LINKS = "GNOMON_LAUNCH_LINKS"  # where the launcher listens, in JSON; see `launch_links`
+LINKS = "GNOMON_LAUNCH_LINKS"  # where the launcher listens, in JSON; see `links.py`
 CONNECT_SECONDS = 5.0
 PARENT_SECONDS = 1.0  # between two looks whether the parent lives
 NOT_STARTED = 127  # the exit code of shells for a program that is not there
