@@ -68,7 +68,7 @@ def __getattr__(name: str) -> "Any":
     elif name in _SHORT or name in _MODULES:
         thing = _load_module(f"gnomon.{_SHORT.get(name, name)}")
     else:
-        thing = _load_module("gnomon.absent").elsewhere("gnomon", name, __all__)
+        thing = _load_module("gnomon.compatibility.absent").elsewhere("gnomon", name, __all__)
     globals()[name] = thing
     return thing
 

@@ -407,8 +407,8 @@ def test_public_name_resolves(name):
 
 # what is reached through other modules, is the compiler's own, or needs a package more (serving)
 PRIVATE = set(
-    """__main__ absent bar code collector commands conversion expr files frames graph importing
-    launch lock native old_numpy old_python ops plan ranks record run serving""".split()
+    """__main__ bar code collector commands compatibility expr files frames graph importing
+    launch lock native ops plan ranks record run serving""".split()
 )
 
 

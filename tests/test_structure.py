@@ -19,7 +19,7 @@ ROOT = Path(__file__).parent.parent
 RANKS = {
     name: rank
     for rank, names in {
-        0: "absent bar base collector files frames config conversion importing lock "
+        0: "bar base collector compatibility files frames config importing lock "
         "record registry dtype shape context error launch log util ranks",
         1: "expr",
         2: "plan",
@@ -35,7 +35,7 @@ RANKS = {
         12: "kvstore",
         13: "executor_manager module "
         "model rnn gluon callback monitor visualization test_utils contrib onnx",
-        14: "rtc __main__ cli commands compat libinfo old_numpy old_python run serving",
+        14: "rtc __main__ cli commands compat libinfo run serving",
     }.items()
     for name in names.split()
 }
@@ -58,7 +58,7 @@ FILE, FUNCTION, NESTING, COLUMNS = 500, 60, 3, 100
 EXCEPTIONS: dict[tuple[str, str, str], str] = {}
 OPENERS = (  # what opens files that are no users', or within `files.access`
     "gnomon/files.py", "gnomon/runtime/", "gnomon/native/", "gnomon/launch", "gnomon/run.py",
-    "gnomon/absent.py", "gnomon/contrib/amp/", "gnomon/gluon/data/shared.py",
+    "gnomon/compatibility/absent.py", "gnomon/contrib/amp/", "gnomon/gluon/data/shared.py",
     "gnomon/kvstore/watch.py", "gnomon/test_utils/tools.py",
 )  # fmt: skip
 COMPILERS = ("gnomon/code/", "gnomon/native/")  # what writes LLVM

@@ -18,8 +18,8 @@ from typing import Any
 
 from gnomon import ndarray as nd
 from gnomon import symbol as sym
-from gnomon.absent import PAGE
 from gnomon.base import FormatError, GnomonError, ParamError, complaint
+from gnomon.compatibility.absent import PAGE
 from gnomon.context import cpu
 from gnomon.files import read_json, replacing
 from gnomon.graph.legacy import BEFORE_VERSIONS, version

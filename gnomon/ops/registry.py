@@ -12,7 +12,7 @@ import pkgutil
 from typing import TYPE_CHECKING
 
 from gnomon import registry as _generic
-from gnomon.absent import unknown_operator
+from gnomon.compatibility.absent import unknown_operator
 from gnomon.lock import first_use, load_module
 
 if TYPE_CHECKING:

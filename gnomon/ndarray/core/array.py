@@ -19,9 +19,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gnomon import conversion, engine
 from gnomon import dtype as dtypes
+from gnomon import engine
 from gnomon.base import ParamError, complaint
+from gnomon.compatibility import conversion
 from gnomon.context import Context, current_context
 from gnomon.dtype import DType
 from gnomon.expr.layout import array_at

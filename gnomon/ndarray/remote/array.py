@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from gnomon import conversion, engine
 from gnomon import dtype as dtypes
+from gnomon import engine
 from gnomon.base import DeviceError
+from gnomon.compatibility import conversion
 from gnomon.context import Context
 from gnomon.expr.node import Buffer
 from gnomon.ndarray.core.array import Array

@@ -56,7 +56,7 @@ def names() -> dict[str, frozenset[str]]:
 
     Under 'operators' stand the names that model files use, aliases among them.
     """
-    text = (Path(__file__).parent / "data" / "mxnet-names.txt").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[1] / "data" / "mxnet-names.txt").read_text(encoding="utf-8")
     rows = (line.partition(":") for line in text.splitlines())
     return {module: frozenset(listed.split()) for module, _, listed in rows}
 
