@@ -8,8 +8,8 @@ expression compiler alone and `import gnomon as mx` costs nothing for what is no
 cpu(0)
 """
 
-from gnomon import importing as _importing  # noqa: F401  first of all: from here on forks wait
-from gnomon.lock import load_module as _load_module
+from gnomon.ground import importing as _importing  # noqa: F401  first of all: forks wait from here
+from gnomon.ground.lock import load_module as _load_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from typing import Any
 
 import gnomon.compatibility.conversion
 from gnomon.compatibility.absent import ELSEWHERE
-from gnomon.lock import load_module
+from gnomon.ground.lock import load_module
 
 NAME = "mxnet"
 VERSION = "1.9.1"  # whose names and meaning gnomon has

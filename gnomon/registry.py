@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from gnomon.base import Later, ParamError, UnknownNameError, check_kind, complaint, nearest
 from gnomon.compatibility.absent import elsewhere
-from gnomon.lock import load_module
+from gnomon.ground.lock import load_module
 
 if TYPE_CHECKING:
     import json

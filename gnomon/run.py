@@ -6,9 +6,9 @@ that import `mxnet`, which were written for it too. Libraries imported beside no
 that NumPy prints numbers as NumPy 1 from the first such import on. Python's own modules get the
 names that they had (`compatibility/old_python.py`). An error shows the program's traceback, and the
 process ends as Python's would. Processes that it starts by `multiprocessing`, also by the methods
-`spawn` and `forkserver`, are served likewise. In a notebook, `%load_ext gnomon.run` serves the cells
-below, and files in the notebook's folder; a kernel that `gnomon run -m ipykernel_launcher` starts
-has done so.
+`spawn` and `forkserver`, are served likewise. In a notebook, `%load_ext gnomon.run` serves the
+cells below, and files in the notebook's folder; a kernel that `gnomon run -m ipykernel_launcher`
+starts has done so.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ ROOT = Path(__file__).parent.parent
 RANKS = {
     name: rank
     for rank, names in {
-        0: "bar base collector compatibility files frames config importing lock "
-        "record registry dtype shape context error launch log util ranks",
+        0: "ground base compatibility config registry dtype shape context error launch log util "
+        "ranks",
         1: "expr",
         2: "plan",
         3: "code",
@@ -57,7 +57,7 @@ FILE, FUNCTION, NESTING, COLUMNS = 500, 60, 3, 100
 # (rule, file, what the breach is about) -> why the rule gives way there
 EXCEPTIONS: dict[tuple[str, str, str], str] = {}
 OPENERS = (  # what opens files that are no users', or within `files.access`
-    "gnomon/files.py", "gnomon/runtime/", "gnomon/native/", "gnomon/launch", "gnomon/run.py",
+    "gnomon/ground/files.py", "gnomon/runtime/", "gnomon/native/", "gnomon/launch", "gnomon/run.py",
     "gnomon/compatibility/absent.py", "gnomon/contrib/amp/", "gnomon/gluon/data/shared.py",
     "gnomon/kvstore/watch.py", "gnomon/test_utils/tools.py",
 )  # fmt: skip
@@ -147,7 +147,7 @@ def test_text_of_llvm_stands_where_it_is_written_by_compilers():
 
 
 def test_files_are_opened_where_their_errors_are_told():
-    """By `gnomon.files`, whose errors are MXNet's and Python's."""
+    """By `gnomon.ground.files`, whose errors are MXNet's and Python's."""
     sources = [s for s in PACKAGE if not s.path.startswith(OPENERS)]
     report("open", (b for source in sources for b in structure.opening_breaches(source)))
 
@@ -173,7 +173,7 @@ def test_text_of_llvm_is_found():
 def test_a_cached_property_with_a_lock_is_found():
     for text in ("from functools import cached_property", "x = functools.cached_property(f)"):
         assert lines(structure.cached_property_breaches(Source("gnomon/a.py", text)))
-    good = Source("gnomon/a.py", "from gnomon.record import cached_property")
+    good = Source("gnomon/a.py", "from gnomon.ground.record import cached_property")
     assert not lines(structure.cached_property_breaches(good))
 
 
@@ -371,6 +371,6 @@ def test_exceptions_excuse_and_must_be_needed():
 
 
 def test_what_is_imported_late_is_imported_under_the_lock():
-    """By `gnomon.lock.load_module`: a fork waits for it, and two threads do not meet half of it."""
+    """By `load_module` of `ground/lock.py`: a fork waits, and no thread meets half of a module."""
     late = [s.path for s in PACKAGE if "import_module(" in "".join(s.lines)]
-    assert list(map(str, late)) == ["gnomon/lock.py"]
+    assert list(map(str, late)) == ["gnomon/ground/lock.py"]

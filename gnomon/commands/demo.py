@@ -24,11 +24,11 @@ import numpy as np
 from gnomon import config, initializer, kvstore, random, recordio
 from gnomon import symbol as sym
 from gnomon.base import FormatError, GnomonError
+from gnomon.ground.record import record
 from gnomon.io import NDArrayIter
 from gnomon.lr_scheduler import FactorScheduler
 from gnomon.module import Module
 from gnomon.module.checkpoint import BatchEndParam, params_file
-from gnomon.record import record
 
 RECORDS = "digits.rec"
 PIXELS = 8

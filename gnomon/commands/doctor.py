@@ -14,7 +14,7 @@ import numpy as np
 
 from gnomon import __version__, config, shadow
 from gnomon.dtype import float32
-from gnomon.lock import load_module
+from gnomon.ground.lock import load_module
 from gnomon.runtime.compiler import objects
 from gnomon.runtime.compiler.host import host
 from gnomon.runtime.devices.cuda import driver as drivers

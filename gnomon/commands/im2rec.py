@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from gnomon import recordio
-from gnomon.bar import Bar
 from gnomon.base import FileError, FormatError, GnomonError, MissingFileError
-from gnomon.files import read_bytes, replacing
+from gnomon.ground.bar import Bar
+from gnomon.ground.files import read_bytes, replacing
 from gnomon.recordio.header import opencv
 from gnomon.recordio.listing import Row
 from gnomon.recordio.listing import rows as rows_of

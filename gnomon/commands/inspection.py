@@ -21,8 +21,8 @@ from gnomon import symbol as sym
 from gnomon.base import FormatError, GnomonError, ParamError, complaint
 from gnomon.compatibility.absent import PAGE
 from gnomon.context import cpu
-from gnomon.files import read_json, replacing
 from gnomon.graph.legacy import BEFORE_VERSIONS, version
+from gnomon.ground.files import read_json, replacing
 from gnomon.ops import registry
 from gnomon.visualization import plot_network, print_summary
 

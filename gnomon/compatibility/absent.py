@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gnomon.base import UnknownNameError, nearest
-from gnomon.lock import load_module
+from gnomon.ground.lock import load_module
 
 PAGE = "docs/differences.md, 'Not there yet'"
 

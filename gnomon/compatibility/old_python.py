@@ -6,7 +6,7 @@ import collections.abc
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from gnomon.lock import load_module
+from gnomon.ground.lock import load_module
 
 
 class ArgSpec(NamedTuple):

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from gnomon import config
 from gnomon.base import GnomonError, Later, ParamError, ShapeError, complaint, nearest
-from gnomon.collector import resting
 from gnomon.context import Context
 from gnomon.executor import arrays, inputs
 from gnomon.executor.arena import Arena
@@ -23,9 +22,10 @@ from gnomon.executor.report import listing, monitor, profile
 from gnomon.executor.run import Run
 from gnomon.executor.train_step import Feed, Follower, Pushed, check_feeds
 from gnomon.expr.node import set_address
-from gnomon.files import replacing
 from gnomon.graph.node import Entry, Graph
 from gnomon.graph.place import place
+from gnomon.ground.collector import resting
+from gnomon.ground.files import replacing
 from gnomon.shape import prod
 
 if TYPE_CHECKING:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from gnomon import config, engine
 from gnomon.base import Later
-from gnomon.collector import resting
 from gnomon.engine import Operator, Var
 from gnomon.executor import arrays
 from gnomon.executor.arena import Arena
@@ -39,6 +38,7 @@ from gnomon.executor.train_step import (
     loadable,
 )
 from gnomon.expr.node import Buffer
+from gnomon.ground.collector import resting
 from gnomon.runtime.execution.stream import Turn
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from gnomon.expr.term import Number, Term, compute_dtype
 from gnomon.expr.ufunc import scalar_function
 from gnomon.expr.unsupported import without
 from gnomon.expr.walk import brief, fits_any, tree
-from gnomon.record import Frozen, put
+from gnomon.ground.record import Frozen, put
 from gnomon.shape import is_row_major, row_major
 
 Shape: TypeAlias = tuple[int, ...]

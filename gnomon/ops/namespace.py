@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from gnomon.compatibility.absent import elsewhere
-from gnomon.lock import load_module
+from gnomon.ground.lock import load_module
 from gnomon.ops import registry
 from gnomon.ops.signature import namespaced
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from gnomon import registry as _generic
 from gnomon.compatibility.absent import unknown_operator
-from gnomon.lock import first_use, load_module
+from gnomon.ground.lock import first_use, load_module
 
 if TYPE_CHECKING:
     from gnomon.ops.op import Op

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from gnomon.expr.functions.primitive import FOLD_INT
 from gnomon.expr.term import Term
+from gnomon.ground.record import record
 from gnomon.plan.terms import postorder
-from gnomon.record import record
 
 if TYPE_CHECKING:
     from gnomon.plan.ir import Kernel, Phase

@@ -45,9 +45,9 @@ from gnomon.graph.tasks.task import (
     whole,
 )
 from gnomon.graph.typed_graph import Kept, Purpose, TypedGraph
+from gnomon.ground.record import cached_property, record
 from gnomon.ops.create import full
 from gnomon.plan.cut import reach
-from gnomon.record import cached_property, record
 from gnomon.runtime.devices import device as devices
 from gnomon.runtime.execution import threads
 from gnomon.runtime.statements.prepare import backend_of

@@ -25,9 +25,9 @@ from gnomon.executor.programs.weights import Copying, Weights
 from gnomon.expr.node import Buffer, cast, set_address
 from gnomon.graph.node import Entry
 from gnomon.graph.tasks.task import Task
+from gnomon.ground.record import record
 from gnomon.plan.cut import reach
 from gnomon.plan.statement import Store
-from gnomon.record import record
 from gnomon.runtime.compiler.progress import PROGRESS
 from gnomon.runtime.devices import pool
 from gnomon.runtime.execution.parallel_chains import parallel_chains

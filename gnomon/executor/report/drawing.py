@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
-from gnomon.record import record
+from gnomon.ground.record import record
 
 WIDTH, HEIGHT = 150, 34  # of a box
 ACROSS, DOWN = 172, 62  # from a box to the next

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from gnomon.executor.programs.layout import Layout, size_of
 from gnomon.graph import show
 from gnomon.graph.node import Entry, Graph
-from gnomon.record import record
+from gnomon.ground.record import record
 
 WIDTH = 60
 

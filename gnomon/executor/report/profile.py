@@ -19,7 +19,7 @@ from gnomon.executor.run import Run
 from gnomon.expr import call
 from gnomon.expr.node import Buffer
 from gnomon.graph.tasks.task import Task
-from gnomon.record import record
+from gnomon.ground.record import record
 from gnomon.runtime.execution.program import Program, Timing
 from gnomon.runtime.kernels.scratch import temporary
 from gnomon.runtime.statements.inspect import explain

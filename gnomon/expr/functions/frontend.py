@@ -22,7 +22,7 @@ from gnomon.expr.functions.callables import floor_division, is_constant, power, 
 from gnomon.expr.functions.formula import Operand, Sym, Tape, select
 from gnomon.expr.functions.scalar import ScalarFn
 from gnomon.expr.source import ALLOWED, OperatorError, Source
-from gnomon.record import record
+from gnomon.ground.record import record
 
 
 @overload

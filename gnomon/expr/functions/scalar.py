@@ -25,7 +25,7 @@ from gnomon.expr.functions.formula import Formula, Operand, Sym, Tape, prim, sel
 from gnomon.expr.functions.machine import NumpyMachine, TermMachine, near
 from gnomon.expr.functions.primitive import PRIMITIVES, convert
 from gnomon.expr.term import Arena, Term
-from gnomon.record import cached_property
+from gnomon.ground.record import cached_property
 
 if TYPE_CHECKING:
     from gnomon.expr.node import Expr

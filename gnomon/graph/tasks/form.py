@@ -15,8 +15,8 @@ from gnomon.expr.composite import Call, Chainer
 from gnomon.expr.node import CHAINER, Buffer, Cast, Expr, Map
 from gnomon.expr.rewrite import substitute, with_children
 from gnomon.expr.walk import postorder
+from gnomon.ground.record import cached_property
 from gnomon.plan.view import viewed
-from gnomon.record import cached_property
 from gnomon.shape import prod, row_major
 
 NOWHERE = 1 << 60  # stands for the address of a buffer that has none yet

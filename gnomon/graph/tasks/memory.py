@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gnomon.record import record
+from gnomon.ground.record import record
 
 Offsets = np.ndarray[Any, np.dtype[np.int64]]
 

@@ -18,7 +18,7 @@ from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.walk import postorder
 from gnomon.graph.node import Entry, Node
 from gnomon.graph.tasks.form import Form, Spec, seen_through
-from gnomon.record import record
+from gnomon.ground.record import record
 
 T = TypeVar("T")
 Shape = tuple[int, ...]

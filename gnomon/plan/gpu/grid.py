@@ -30,10 +30,10 @@ from typing import Literal, TypeAlias
 from gnomon.dtype import DType
 from gnomon.expr.reducer import Reducer
 from gnomon.expr.term import Arena, Term
+from gnomon.ground.record import record
 from gnomon.plan import ir
 from gnomon.plan.ir import Fold, Kernel, Let, Put
 from gnomon.plan.terms import host_value
-from gnomon.record import record
 
 Kind = Literal["threads", "rows", "elements"]
 WARP = 32

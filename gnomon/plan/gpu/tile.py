@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from gnomon import dtype as dt
 from gnomon.expr.term import Arena, Term
+from gnomon.ground.record import record
 from gnomon.plan.gpu.grid import (
     BLOCK,
     WARP,
@@ -32,7 +33,6 @@ from gnomon.plan.gpu.wide import roots
 from gnomon.plan.ir import Let, Phase, Put
 from gnomon.plan.schedule import stride
 from gnomon.plan.terms import postorder
-from gnomon.record import record
 
 PITCH = WARP + 1  # places of a row of a tile
 PLACES = WARP * PITCH

@@ -12,7 +12,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from gnomon.record import record
+from gnomon.ground.record import record
 from gnomon.runtime.compiler import disk
 from gnomon.runtime.compiler.guard import llvm
 from gnomon.runtime.compiler.memory import Region

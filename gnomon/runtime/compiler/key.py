@@ -23,9 +23,9 @@ PACKAGE = Path(__file__).parents[2]
 SOURCES = (
     "base.py",
     "dtype.py",
-    "record.py",
     "shape.py",
     "expr",
+    "ground/record.py",
     "native",
     "plan",
     "code",

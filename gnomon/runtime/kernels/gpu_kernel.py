@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 from gnomon.code import nvptx, target
 from gnomon.expr.node import Buffer
-from gnomon.lock import in_child
+from gnomon.ground.lock import in_child
 from gnomon.plan import pipeline
 from gnomon.plan.cut import reach
 from gnomon.plan.gpu.grid import Grid, nested

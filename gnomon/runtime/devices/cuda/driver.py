@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from gnomon import config
 from gnomon.base import DeviceError, Later
-from gnomon.lock import first_use
-from gnomon.record import record
+from gnomon.ground.lock import first_use
+from gnomon.ground.record import record
 
 if TYPE_CHECKING:
     from gnomon.plan.gpu.grid import Grid

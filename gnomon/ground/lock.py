@@ -31,7 +31,7 @@ from operator import attrgetter
 from types import TracebackType
 from typing import Any, Protocol, cast
 
-from gnomon.importing import begins, is_importing, wait_while_others_import
+from gnomon.ground.importing import begins, is_importing, wait_while_others_import
 
 
 class Held(Protocol):

@@ -10,7 +10,7 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from gnomon.lock import in_child, reentrant, renew
+from gnomon.ground.lock import in_child, reentrant, renew
 
 _turn = reentrant()  # of the thread that has switched it off: what another finds is not to last
 

@@ -17,7 +17,7 @@ from typing import Any, ParamSpec, TypeVar
 from gnomon import config
 from gnomon.base import GnomonError
 
-_HOME = str(Path(__file__).parent) + os.sep
+_HOME = str(Path(__file__).parents[1]) + os.sep
 _LIBRARY = str(Path(os.__file__).parent) + os.sep
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -24,7 +24,7 @@ from gnomon.base import (
     ParamError,
     complaint,
 )
-from gnomon.lock import exclusive, load_module
+from gnomon.ground.lock import exclusive, load_module
 
 _KINDS_OF_FILES = {  # by what they begin with
     b"PK\x03\x04": "a zip archive, as torch.save and numpy.savez write",
