@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -215,6 +216,15 @@ def length_breaches(source: Source, cap: int) -> Iterator[Breach]:
         yield source.breach(
             cap, "file", f"{len(source.lines)} lines, {cap} allowed: split the file"
         )
+
+
+def folder_breaches(sources: Iterable[Source], cap: int) -> Iterator[Breach]:
+    """Folders with more than `cap` files of their own."""
+    counts = Counter(source.path.rpartition("/")[0] for source in sources)
+    for folder, count in counts.items():
+        if count > cap:
+            message = f"{count} files, {cap} allowed: give those of one meaning a room"
+            yield Breach(folder, 1, "folder", message)
 
 
 def column_breaches(source: Source, cap: int) -> Iterator[Breach]:

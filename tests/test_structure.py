@@ -52,10 +52,15 @@ ROOMS = {
     "executor passes replay stepwise bind loops recorded_step",
 }
 
-FILE, FUNCTION, NESTING, COLUMNS = 500, 60, 3, 100
+FILE, FUNCTION, NESTING, COLUMNS, FOLDER = 500, 60, 3, 100, 26
 
 # (rule, file, what the breach is about) -> why the rule gives way there
-EXCEPTIONS: dict[tuple[str, str, str], str] = {}
+EXCEPTIONS: dict[tuple[str, str, str], str] = {
+    ("folder", "gnomon", "folder"): "public modules alone, whose names programs import",
+    ("folder", "gnomon/expr/ext", "folder"): "extensions of one kind, a file for each",
+    ("folder", "gnomon/ops", "folder"): "operators of one kind, a file for each family",
+    ("folder", "gnomon/ops/nn", "folder"): "layers of one kind, a file for each family",
+}
 OPENERS = (  # what opens files that are no users', or within `files.access`
     "gnomon/ground/files.py", "gnomon/runtime/", "gnomon/native/", "gnomon/launch", "gnomon/run.py",
     "gnomon/compatibility/absent.py", "gnomon/contrib/amp/", "gnomon/gluon/data/shared.py",
@@ -72,6 +77,7 @@ PACKAGE_RULES = {
     "rank": partial(structure.rank_breaches, ranks=RANKS),
     "cycle": structure.cycle_breaches,
     "room": partial(structure.room_breaches, rooms=ROOMS),
+    "folder": partial(structure.folder_breaches, cap=FOLDER),
     "fork": lambda sources: (b for s in sources for b in structure.cached_property_breaches(s)),
     "frames": lambda sources: (b for s in sources for b in structure.frames_breaches(s)),
 }
@@ -321,6 +327,13 @@ def test_lengths_are_measured():
     assert found.startswith("gnomon/ops/relu.py:2: function f has 61 lines, 60 allowed")
     assert not one("columns", "x" * COLUMNS)
     assert one("columns", "\n" + "x" * 101) == ["gnomon/ops/relu.py:2: 101 columns, 100 allowed"]
+
+
+def test_the_files_of_a_folder_are_counted():
+    sources = package(**{f"ops__op{n}": "" for n in range(3)}, ops__nn__relu="")
+    assert not lines(structure.folder_breaches(sources, 3))
+    (found,) = lines(structure.folder_breaches(sources, 2))
+    assert found == "gnomon/ops:1: 3 files, 2 allowed: give those of one meaning a room"
 
 
 @pytest.mark.parametrize(
