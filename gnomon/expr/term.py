@@ -12,7 +12,7 @@ never nodes. Every kind of Term stands here:
     fold    a reduction                         reducer; args: bodies; `vars` in the payload
     part    one result of a fold                k; args: the fold
     random  see `functions/primitive.py`
-    ...     every other op is a primitive function of `primitive.py`
+    ...     every other op is a primitive function of `functions/primitive.py`
 
 Equal Terms are one object within an arena, so common sub-expressions are found by construction, and
 `free` (a bit mask of the variables a Term depends on) says how far out of a loop it can be hoisted.

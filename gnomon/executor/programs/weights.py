@@ -2,8 +2,8 @@
 
 oneDNN brings the weight of a convolution into a layout of its own before it computes. Where few
 pictures are predicted that takes longer than computing. There parameters stay the same: the copying
-is taken out of the step, and is done where one of them has changed (`prepared.py`). Programs that
-take turns in an arena share the copies: each makes these again when it finds a change.
+is taken out of the step, and is done where one of them has changed (`executor/prepared.py`).
+Programs that take turns in an arena share the copies: each makes them again when it finds a change.
 """
 
 from __future__ import annotations
