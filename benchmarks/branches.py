@@ -15,7 +15,7 @@ from typing import Any
 import measure
 
 import gnomon as mx
-from gnomon.graph import regions
+from gnomon.graph.tasks import regions
 
 sym = mx.sym
 NEVER = 1 << 60

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 import gnomon as mx
-from gnomon.addresses import addresses
+from gnomon.launch.addresses import addresses
 
 ROOT = Path(__file__).parent.parent
 ROWS = {

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from gnomon import config, shadow
-from gnomon.expr.formula import prim, write
-from gnomon.expr.primitive import PRIMITIVES
-from gnomon.expr.scalar import ScalarFn
+from gnomon.expr.functions.formula import prim, write
+from gnomon.expr.functions.primitive import PRIMITIVES
+from gnomon.expr.functions.scalar import ScalarFn
 from gnomon.plan.schedule import COSTS
 from gnomon.runtime.execution.program import Program
 from gnomon.runtime.statements.prepare import Store, prepare

@@ -8,8 +8,8 @@ expression compiler alone and `import gnomon as mx` costs nothing for what is no
 cpu(0)
 """
 
-from gnomon import importing as _importing  # noqa: F401  first of all: from here on forks wait
-from gnomon.lock import load_module as _load_module
+from gnomon.ground import importing as _importing  # noqa: F401  first of all: forks wait from here
+from gnomon.ground.lock import load_module as _load_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def __getattr__(name: str) -> "Any":
     elif name in _SHORT or name in _MODULES:
         thing = _load_module(f"gnomon.{_SHORT.get(name, name)}")
     else:
-        thing = _load_module("gnomon.absent").elsewhere("gnomon", name, __all__)
+        thing = _load_module("gnomon.compatibility.absent").elsewhere("gnomon", name, __all__)
     globals()[name] = thing
     return thing
 

@@ -17,7 +17,8 @@ from typing import Any
 
 from gnomon.base import GnomonError, ParamError, complaint
 from gnomon.context import Context
-from gnomon.lock import load_module
+from gnomon.ground.lock import load_module
+from gnomon.ground.record import put
 from gnomon.ndarray import backward as _backward
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.elsewhere import together
@@ -25,7 +26,6 @@ from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.core.tape import Call, Node, Output, placed, source
 from gnomon.ndarray.lazy import notes
 from gnomon.ndarray.ndarray import mark
-from gnomon.record import put
 
 
 def is_recording() -> bool:

@@ -20,15 +20,17 @@ from gnomon.base import GnomonError, Later
 if TYPE_CHECKING:
     import json
 
-    from gnomon import demo, doctor, im2rec, inspection, launch, run, warm
+    from gnomon import run
+    from gnomon.commands import demo, doctor, im2rec, inspection, warm
+    from gnomon.launch import command as launch
     from gnomon.onnx import command as onnx
     from gnomon.serving import command as serving
 else:  # a command imports what it needs alone
     json = Later("json")
-    demo, doctor, run = Later("gnomon.demo"), Later("gnomon.doctor"), Later("gnomon.run")
-    im2rec, launch = Later("gnomon.im2rec"), Later("gnomon.launch")
-    onnx = Later("gnomon.onnx.command")
-    inspection, warm = Later("gnomon.inspection"), Later("gnomon.warm")
+    demo, doctor = Later("gnomon.commands.demo"), Later("gnomon.commands.doctor")
+    im2rec, run = Later("gnomon.commands.im2rec"), Later("gnomon.run")
+    launch, onnx = Later("gnomon.launch.command"), Later("gnomon.onnx.command")
+    inspection, warm = Later("gnomon.commands.inspection"), Later("gnomon.commands.warm")
     serving = Later("gnomon.serving.command")
 
 

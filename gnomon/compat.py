@@ -7,7 +7,7 @@
 (True, '1.9.1')
 
 `mxnet` and its submodules are gnomon's own modules under another name. Paths that MXNet has and
-gnomon arranges otherwise stand in `absent.ELSEWHERE`.
+gnomon arranges otherwise stand in `ELSEWHERE` of `compatibility/absent.py`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import ModuleType
 from typing import Any
 
-import gnomon.conversion
-from gnomon.absent import ELSEWHERE
-from gnomon.lock import load_module
+import gnomon.compatibility.conversion
+from gnomon.compatibility.absent import ELSEWHERE
+from gnomon.ground.lock import load_module
 
 NAME = "mxnet"
 VERSION = "1.9.1"  # whose names and meaning gnomon has
@@ -139,7 +139,7 @@ class _Lacking:
         top, _, inner = fullname.partition(".")
         if top not in (NAME, gnomon.__name__) or not inner:
             return None
-        missing = load_module("gnomon.absent").lacking(inner)
+        missing = load_module("gnomon.compatibility.absent").lacking(inner)
         if missing is not None:
             # without its name: `from mxnet import np` passes over an error that has it
             raise ModuleNotFoundError(f"{NAME}.{inner}: {missing}")
@@ -150,7 +150,7 @@ def install() -> None:
     """Have `import mxnet` get gnomon; a MXNet that was imported before stays for who has it."""
     if any(isinstance(finder, _Finder) for finder in sys.meta_path):
         return
-    gnomon.conversion.everywhere = True
+    gnomon.compatibility.conversion.everywhere = True
     for name in [n for n in sys.modules if n == NAME or n.startswith(f"{NAME}.")]:
         del sys.modules[name]
     sys.meta_path.insert(0, _Finder())

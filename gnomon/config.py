@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from gnomon.base import ParamError, complaint, nearest
-from gnomon.record import record
+from gnomon.ground.record import record
 
 
 def _processors() -> int:

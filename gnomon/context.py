@@ -13,7 +13,7 @@ from operator import index
 from typing import Any, ClassVar
 
 from gnomon.base import Later, ParamError, UnknownNameError, complaint, nearest
-from gnomon.record import Frozen, put
+from gnomon.ground.record import Frozen, put
 
 
 class _Entered(threading.local):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from gnomon.base import DTypeError, Later
-from gnomon.record import cached_property, record
+from gnomon.ground.record import cached_property, record
 
 if TYPE_CHECKING:
     import ml_dtypes

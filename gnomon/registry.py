@@ -11,9 +11,9 @@ import warnings
 from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from gnomon.absent import elsewhere
 from gnomon.base import Later, ParamError, UnknownNameError, check_kind, complaint, nearest
-from gnomon.lock import load_module
+from gnomon.compatibility.absent import elsewhere
+from gnomon.ground.lock import load_module
 
 if TYPE_CHECKING:
     import json

@@ -21,7 +21,7 @@ from gnomon.context import Context, current_context
 from gnomon.dtype import DType
 from gnomon.expr.ext import philox
 from gnomon.expr.node import Buffer, Expr
-from gnomon.lock import exclusive, in_child
+from gnomon.ground.lock import exclusive, in_child
 from gnomon.runtime.devices import pool
 from gnomon.shape import prod
 

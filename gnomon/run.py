@@ -1,13 +1,14 @@
 """`gnomon run script.py`: a program written for MXNet and NumPy 1 runs as it is.
 
 `import mxnet` gets gnomon in the whole process. The program's own files, those below its folder,
-get `gnomon.old_numpy.old` where they import `numpy`, and so do installed packages that import
-`mxnet`, which were written for it too. Libraries imported beside notice nothing but that NumPy
-prints numbers as NumPy 1 from the first such import on. Python's own modules get the names that
-they had (`old_python`). An error shows the program's traceback, and the process ends as Python's
-would. Processes that it starts by `multiprocessing`, also by the methods `spawn` and `forkserver`,
-are served likewise. In a notebook, `%load_ext gnomon.run` serves the cells below, and files in the
-notebook's folder; a kernel that `gnomon run -m ipykernel_launcher` starts has done so.
+get `old` of `compatibility/old_numpy.py` where they import `numpy`, and so do installed packages
+that import `mxnet`, which were written for it too. Libraries imported beside notice nothing but
+that NumPy prints numbers as NumPy 1 from the first such import on. Python's own modules get the
+names that they had (`compatibility/old_python.py`). An error shows the program's traceback, and the
+process ends as Python's would. Processes that it starts by `multiprocessing`, also by the methods
+`spawn` and `forkserver`, are served likewise. In a notebook, `%load_ext gnomon.run` serves the
+cells below, and files in the notebook's folder; a kernel that `gnomon run -m ipykernel_launcher`
+starts has done so.
 """
 
 from __future__ import annotations
@@ -24,13 +25,14 @@ from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar
 from zipimport import ZipImportError, zipimporter
 
-from gnomon import compat, old_python
+from gnomon import compat
 from gnomon.base import GnomonError, Later
+from gnomon.compatibility import old_python
 
 if TYPE_CHECKING:
-    from gnomon import old_numpy
+    from gnomon.compatibility import old_numpy
 else:  # it imports NumPy, which the program may not need
-    old_numpy = Later("gnomon.old_numpy")
+    old_numpy = Later("gnomon.compatibility.old_numpy")
 
 
 _OF_NUMPY_1 = {"numpy", compat.NAME}

@@ -14,8 +14,8 @@ from typing import Any
 
 from gnomon import symbol as sym
 from gnomon.base import DTypeError, GnomonError, ParamError, complaint
-from gnomon.files import access, replacing
-from gnomon.record import record
+from gnomon.ground.files import access, replacing
+from gnomon.ground.record import record
 
 try:
     import graphviz

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator
 
 import gnomon
-from gnomon import absent
+from gnomon.compatibility import absent
 from gnomon.onnx import table
 from gnomon.ops import registry
 from gnomon.ops.namespace import SPACES, full_names, names_of

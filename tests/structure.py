@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -217,6 +218,15 @@ def length_breaches(source: Source, cap: int) -> Iterator[Breach]:
         )
 
 
+def folder_breaches(sources: Iterable[Source], cap: int) -> Iterator[Breach]:
+    """Folders with more than `cap` files of their own."""
+    counts = Counter(source.path.rpartition("/")[0] for source in sources)
+    for folder, count in counts.items():
+        if count > cap:
+            message = f"{count} files, {cap} allowed: give those of one meaning a room"
+            yield Breach(folder, 1, "folder", message)
+
+
 def column_breaches(source: Source, cap: int) -> Iterator[Breach]:
     """Lines wider than `cap` columns."""
     for number, line in enumerate(source.lines, 1):
@@ -367,7 +377,8 @@ def cached_property_breaches(source: Source) -> Iterator[Breach]:
         if "cached_property" in names or (
             isinstance(node, ast.Attribute) and node.attr == "cached_property"
         ):
-            yield source.breach(node.lineno, "fork", "functools.cached_property: use gnomon.record")
+            message = "functools.cached_property: use that of gnomon.ground.record"
+            yield source.breach(node.lineno, "fork", message)
 
 
 def frames_breaches(source: Source) -> Iterator[Breach]:
@@ -390,7 +401,7 @@ OPENERS = {"open", "read_bytes", "read_text", "write_bytes", "write_text"}
 
 
 def opening_breaches(source: Source) -> Iterator[Breach]:
-    """A file opened in another way than by `gnomon.files`, whose errors are MXNet's too."""
+    """A file opened in another way than by `gnomon.ground.files`, whose errors are MXNet's too."""
     for node in ast.walk(source.tree):
         if not isinstance(node, ast.Call):
             continue
@@ -398,6 +409,6 @@ def opening_breaches(source: Source) -> Iterator[Breach]:
         given = node.args or node.keywords
         by_name = isinstance(node.func, ast.Name) and node.func.id == "open"
         if by_name or (name in OPENERS and (given or name != "open")):
-            message = f"{name or 'open'}(...): open files by gnomon.files"
+            message = f"{name or 'open'}(...): open files by gnomon.ground.files"
             yield source.breach(node.lineno, "open", message)
             return

@@ -7,7 +7,7 @@ import pytest
 
 import gnomon as mx
 import gnomon.compat
-from gnomon import absent
+from gnomon.compatibility import absent
 from gnomon.ops import registry
 
 NAMES = [(m, n) for m, names in absent.names().items() if m != "operators" for n in sorted(names)]

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from gnomon.collector import resting
+from gnomon.ground.collector import resting
 
 
 @pytest.fixture(autouse=True)

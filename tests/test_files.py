@@ -14,7 +14,7 @@ import pytest
 
 import gnomon as mx
 from gnomon.base import FileError, FormatError, MissingFileError, ParamError
-from gnomon.files import reading, replacing
+from gnomon.ground.files import reading, replacing
 
 
 def test_a_reader_counts_from_where_it_starts():
@@ -124,7 +124,7 @@ def test_other_threads_files_have_their_permissions_meanwhile(tmp_path):
 
 KILLED = """
 import os, sys
-from gnomon.files import replacing
+from gnomon.ground.files import replacing
 with replacing("save", sys.argv[1]) as stream:
     stream.write(b"half of")
     stream.flush()

@@ -24,7 +24,8 @@ import numpy as np
 import pytest
 
 import gnomon as mx
-from gnomon import engine, lock, shadow
+from gnomon import engine, shadow
+from gnomon.ground import lock
 from gnomon.runtime.devices import pool
 from gnomon.runtime.execution import threads
 from gnomon.shadow import Tensor, TensorContainer, fn
@@ -368,7 +369,8 @@ def test_a_child_frees_what_another_thread_holds():
 def test_threads_may_fork_at_one_time():
     code = """
         import os, threading
-        from gnomon import lock, nd
+        from gnomon.ground import lock
+        from gnomon import nd
         def fork():
             for _ in range(20):
                 pid = os.fork()
@@ -386,7 +388,7 @@ def test_threads_may_fork_at_one_time():
     assert done.stdout.split("\n")[:2] == [f"{[False] * 4} False", "3.0"], done.stderr
 
 
-@pytest.mark.parametrize("module", ["gnomon", "gnomon.lock"])
+@pytest.mark.parametrize("module", ["gnomon", "gnomon.ground.lock"])
 def test_a_child_finds_gnomon_imported_where_another_thread_is_about_to(module):
     """`import gnomon` itself: its first line has run, its last one has not."""
     code = f"module = {module!r}\n" + textwrap.dedent("""
@@ -416,8 +418,8 @@ def test_a_child_finds_gnomon_imported_where_another_thread_is_about_to(module):
         begun.wait()
         pid = os.fork()
         if pid == 0:
-            import gnomon.lock
-            os._exit(gnomon.lock.first_use._is_owned())
+            import gnomon.ground.lock
+            os._exit(gnomon.ground.lock.first_use._is_owned())
         assert os.waitpid(pid, 0)[1] == 0
     """)
     # Python 3.12 warns of forks beside threads, rightly

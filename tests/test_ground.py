@@ -17,7 +17,7 @@ import gnomon
 from gnomon import base, config, context, dtype, shape
 from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, UnknownNameError
 from gnomon.context import Context, cpu, gpu
-from gnomon.record import record
+from gnomon.ground.record import record
 from gnomon.registry import Registry
 from gnomon.runtime.devices import pool
 
@@ -387,7 +387,7 @@ def fresh(code: str) -> str:
 
 def test_importing_gnomon_imports_nothing_but_what_forks_wait_by():
     loaded = fresh("import gnomon, sys; print([m for m in sys.modules if m[:7] == 'gnomon.'])")
-    assert loaded == "['gnomon.importing', 'gnomon.lock']"
+    assert loaded == "['gnomon.ground', 'gnomon.ground.importing', 'gnomon.ground.lock']"
     assert fresh("import gnomon, sys; print('numpy' in sys.modules)") == "False"
 
 
@@ -407,9 +407,8 @@ def test_public_name_resolves(name):
 
 # what is reached through other modules, is the compiler's own, or needs a package more (serving)
 PRIVATE = set(
-    """__main__ absent addresses bar code collector conversion demo doctor expr files frames
-    graph im2rec importing inspection launch launch_links launch_rank lock native old_numpy
-    old_python ops plan ranks record run serving warm""".split()
+    """__main__ code commands compatibility expr graph ground launch native ops plan ranks run
+    serving""".split()
 )
 
 

@@ -179,7 +179,7 @@ def test_data_sets_say_where_their_files_belong(tmp_path, monkeypatch):
     for name in ("net-symbol.json", "net-0000.params"):
         (tmp_path / name).touch()
     assert tools.download_model("net") == ("net", 0)
-    assert tools.get_im2rec_path("NOWHERE").endswith("gnomon/im2rec.py")
+    assert tools.get_im2rec_path("NOWHERE").endswith("gnomon/commands/im2rec.py")
 
 
 def test_cuda_is_refused_with_the_reason():

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from gnomon.lock import SafeLock, SafeReentrant, exclusive, if_free, reentrant
+from gnomon.ground.lock import SafeLock, SafeReentrant, exclusive, if_free, reentrant
 
 
 def test_work_is_done_where_the_lock_is_free():
@@ -118,7 +118,7 @@ def test_a_block_has_the_lock_to_its_end(make):
 def _escapes(source: str, path: str) -> list[str]:
     """Jumps back in blocks of `with` and a lock that look for signals outside of what those cover.
 
-    An interrupt there would leave the lock held: see `gnomon.lock`.
+    An interrupt there would leave the lock held: see `gnomon.ground.lock`.
     """
     blocks = [
         (node.body[0].lineno, node.body[-1].end_lineno or 0)

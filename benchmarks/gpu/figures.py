@@ -27,9 +27,9 @@ import expr_gnomon
 import work
 
 from gnomon import shadow
-from gnomon.plan.grid import BLOCK
+from gnomon.plan.gpu.grid import BLOCK
+from gnomon.plan.gpu.spread import spread
 from gnomon.plan.pipeline import plan
-from gnomon.plan.spread import spread
 from gnomon.plan.statement import Store, Structure
 from gnomon.runtime.kernels.gpu_kernel import ptx
 from gnomon.runtime.statements.prepare import pieces

@@ -13,10 +13,10 @@ from gnomon.code.emit import Value, type_of
 from gnomon.code.reductions import TREE, ReductionWriter
 from gnomon.dtype import DType
 from gnomon.expr.term import Term
+from gnomon.ground.record import record
 from gnomon.plan.ir import Body, Fold, Let, Stmt, reducer_of
 from gnomon.plan.share import CHEAP
 from gnomon.plan.terms import postorder
-from gnomon.record import record
 
 STRIP = 2048  # columns that are gone through together
 

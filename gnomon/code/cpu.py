@@ -16,7 +16,6 @@ from typing import NamedTuple, TypeAlias
 from gnomon import dtype as dt
 from gnomon.code.emit import Value
 from gnomon.code.index_ranges import IndexRange, ranges, roots
-from gnomon.code.levels import CACHE_BYTES
 from gnomon.code.repeated_lanes import Quotients
 from gnomon.code.segment import Segments, statements
 from gnomon.code.square import SquareWriter, across
@@ -174,12 +173,11 @@ class PhaseWriter(SquareWriter):
             counted[-2:] = counted[:-3:-1]
         extents = [each if v is None else self.extent(v) for v in counted]
         if self.streamed is not None:
-            self.e.declared.add(f"@{CACHE_BYTES} = external global i8")
-            caches = Value(f"ptrtoint (ptr @{CACHE_BYTES} to i64)", dt.int64)
-            most = self.int("mul", caches, self.e.index(self.e.target.streamed_from(self.phase)))
-            size = self.e.index(self.streamed.dest.dtype.size)
-            result = self.int("mul", self.int("mul", self.slot(first + TOTAL), block), size)
-            self.large = self.e.primitive("lt", [most, result], dt.bool_)
+            caches = self.e.index(self.e.target.streamed_from(self.phase))
+            elements = self.int("mul", self.slot(first + TOTAL), block)
+            size = self.int("mul", elements, self.e.index(self.streamed.dest.dtype.size))
+            most = self.int("mul", caches, self.e.cache_bytes())
+            self.large = self.e.primitive("lt", [most, size], dt.bool_)
         if self.phase.rows or self.ranges:
             self.runs(inner, share, list(zip(counted, extents, strict=True)))
         else:  # blocks are in a row: one long one

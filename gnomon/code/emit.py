@@ -16,6 +16,7 @@ from gnomon.code import half
 from gnomon.code.target import Target
 from gnomon.dtype import DType
 from gnomon.expr.term import Number
+from gnomon.ground.levels import CACHE_BYTES
 
 TYPES = {
     "float32": "float",
@@ -116,6 +117,11 @@ class Emitter:
 
     def index(self, value: int) -> Value:
         return self.constant(value, dt.int64)
+
+    def cache_bytes(self) -> Value:
+        """How many bytes of the last-level cache the process counts on that loads the code."""
+        self.declared.add(f"@{CACHE_BYTES} = external global i8")
+        return Value(f"ptrtoint (ptr @{CACHE_BYTES} to i64)", dt.int64)
 
     def spread(self, value: Value, lanes: int) -> Value:
         """`value` in every lane."""

@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from gnomon import dtype as dt
+from gnomon.expr.functions.primitive import PRIMITIVES
 from gnomon.expr.oracle import convert
-from gnomon.expr.primitive import PRIMITIVES
 from gnomon.expr.reducer import Reducer
 from gnomon.expr.term import Term
 from gnomon.plan.ir import Body, Fold, Kernel, Let, Phase, Put, reducer_of

@@ -22,11 +22,11 @@ from gnomon.code.emit import RULES
 from gnomon.code.races import Actors, Watch
 from gnomon.code.values import LEFT
 from gnomon.dtype import DType
-from gnomon.expr.primitive import PRIMITIVES, convert
+from gnomon.expr.functions.primitive import PRIMITIVES, convert
 from gnomon.expr.reducer import Reducer
 from gnomon.expr.term import Term
-from gnomon.plan import grid
-from gnomon.plan.grid import (
+from gnomon.plan.gpu import grid
+from gnomon.plan.gpu.grid import (
     WARP,
     Accumulator,
     Area,

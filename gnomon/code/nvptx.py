@@ -11,7 +11,7 @@ from typing import NamedTuple
 from gnomon.code.target import Target
 from gnomon.code.thread_block import ThreadBlockWriter
 from gnomon.code.values import Arguments
-from gnomon.plan.grid import BLOCK, Entry, Grid
+from gnomon.plan.gpu.grid import BLOCK, Entry, Grid
 from gnomon.plan.show import size, slot
 
 SLOTS = 4095  # that an entry may have by value: 32764 bytes

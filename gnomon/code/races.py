@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from gnomon.base import DeviceError
-from gnomon.plan.grid import WARP
+from gnomon.plan.gpu.grid import WARP
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 MANY = -1  # in the place of the number of a thread or a block: several

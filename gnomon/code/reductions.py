@@ -15,9 +15,9 @@ from gnomon.code.emit import Value
 from gnomon.code.loops import LoopWriter
 from gnomon.expr.reducer import Reducer
 from gnomon.expr.term import Term, mask_of
+from gnomon.ground.record import record
 from gnomon.plan.ir import Fold, Phase, reducer_of
 from gnomon.plan.schedule import stride
-from gnomon.record import record
 
 BLOCK = 1 << 14  # elements of a row whose sum is one of many: rounding errors do not pile up
 FAR = 1 << 20  # elements of a row whose positions are told by 32 bits

@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterable
 
 from gnomon.base import ParamError, complaint
 from gnomon.code import math
-from gnomon.code.levels import LEVELS
 from gnomon.expr.term import Term, mask_of
+from gnomon.ground.levels import LEVELS
+from gnomon.ground.record import record
 from gnomon.plan.ir import Body, Fold, Let, Phase, Put
 from gnomon.plan.terms import postorder
-from gnomon.record import record
 
 COMPARED = 4  # bytes: comparing as many indices as a register has bytes would take eight of them
 ALONE = 16  # results written alone may be larger, by this factor, until caches do not pay

@@ -18,8 +18,8 @@ from gnomon.code.segment import Segments, statements
 from gnomon.code.target import Target
 from gnomon.code.values import Arguments
 from gnomon.expr.term import Arena, Term
-from gnomon.plan import grid
-from gnomon.plan.grid import (
+from gnomon.plan.gpu import grid
+from gnomon.plan.gpu.grid import (
     Accumulator,
     Area,
     Barrier,

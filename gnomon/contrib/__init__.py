@@ -7,8 +7,8 @@
 
 from typing import Any
 
-from gnomon.absent import elsewhere as _elsewhere
-from gnomon.lock import load_module as _load_module
+from gnomon.compatibility.absent import elsewhere as _elsewhere
+from gnomon.ground.lock import load_module as _load_module
 
 _MODULES = "amp autograd io ndarray onnx svrg_optimization symbol tensorboard text".split()
 

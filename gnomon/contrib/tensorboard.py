@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gnomon.base import GnomonError
-from gnomon.lock import load_module
+from gnomon.ground.lock import load_module
 
 __all__ = ["LogMetricsCallback"]
 

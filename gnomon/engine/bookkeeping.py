@@ -26,7 +26,7 @@ from gnomon.engine.job import HERE, INLINE, NEW, WAIT, WAITING, Job
 from gnomon.engine.retry_until_done import lived, retry_until_done
 from gnomon.engine.state import EngineState, admit, leave, promote
 from gnomon.engine.thread import ThreadState
-from gnomon.lock import reentrant
+from gnomon.ground.lock import reentrant
 
 
 class Bookkeeping(EngineState, ABC):

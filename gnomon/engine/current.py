@@ -8,9 +8,9 @@ from gnomon import config
 from gnomon.engine.engine import Engine
 from gnomon.engine.naive import NaiveEngine
 from gnomon.engine.threaded import ThreadedEngine, ThreadedEnginePerDevice
-from gnomon.lock import first_use
+from gnomon.ground.lock import first_use
+from gnomon.ground.record import Frozen, put
 from gnomon.native.words import native, whole
-from gnomon.record import Frozen, put
 
 KINDS: dict[str, type[Engine]] = {
     kind.__name__: kind for kind in (NaiveEngine, ThreadedEngine, ThreadedEnginePerDevice)

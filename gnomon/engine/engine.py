@@ -28,7 +28,7 @@ from gnomon.engine.job import (
 )
 from gnomon.engine.lifecycle import Lifecycle
 from gnomon.engine.var import Var
-from gnomon.record import put
+from gnomon.ground.record import put
 
 Vars = Sequence[Var]
 

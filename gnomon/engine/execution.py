@@ -24,7 +24,7 @@ from gnomon.engine.fast_path import FastPath
 from gnomon.engine.job import ASYNC, BULK, DONE, INLINE, Function, Job, RunContext, make_job
 from gnomon.engine.thread import ThreadState
 from gnomon.engine.var import Var
-from gnomon.record import put
+from gnomon.ground.record import put
 
 Observer = Callable[[str, Context, float, float], None]
 

@@ -10,8 +10,8 @@ from gnomon.base import EngineError, complaint
 from gnomon.engine.failure import Failure, Site
 from gnomon.engine.gates import open_gates
 from gnomon.engine.var import Var
+from gnomon.ground.record import inner, put
 from gnomon.native.words import Boxed, native, new
-from gnomon.record import inner, put
 
 if TYPE_CHECKING:
     from _thread import LockType

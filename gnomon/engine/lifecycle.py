@@ -27,8 +27,8 @@ from gnomon.engine.gates import shut_gate
 from gnomon.engine.job import DONE, Job
 from gnomon.engine.report import neighbourhood
 from gnomon.engine.waiting import Waiting, patience
-from gnomon.lock import around_forks
-from gnomon.record import put
+from gnomon.ground.lock import around_forks
+from gnomon.ground.record import put
 from gnomon.runtime.execution import stream
 
 log = logging.getLogger("gnomon.engine")

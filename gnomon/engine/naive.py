@@ -45,7 +45,7 @@ class NaiveEngine(Engine):
             if not admitted:
                 self._sleep(job.gate, state)
             self._run(job, state)
-            while True:  # a condition's jump back would be outside of the `try`: see `gnomon.lock`
+            while True:  # a condition's jump back would be outside of the `try`: `ground/lock.py`
                 if state.job is not None or not state.backlog:
                     break
                 job = state.backlog[0]

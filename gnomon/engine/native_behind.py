@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from gnomon.collector import resting
 from gnomon.engine.failure import push_site
 from gnomon.engine.job import BEHIND, INLINE, Job, make_job
 from gnomon.engine.native_push import is_quiet
 from gnomon.engine.state import EngineState, admit, is_awaited, leave
 from gnomon.engine.var import Var, is_unread
+from gnomon.ground.collector import resting
 from gnomon.native.serve import Later
 from gnomon.native.words import Words, native
 from gnomon.runtime.devices.pool import in_use, pool_of

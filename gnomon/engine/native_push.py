@@ -22,7 +22,6 @@ from __future__ import annotations
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any, cast
 
-from gnomon.collector import resting
 from gnomon.engine.completion import refuse
 from gnomon.engine.engine import Engine
 from gnomon.engine.failure import push_site
@@ -31,6 +30,7 @@ from gnomon.engine.state import EngineState, admit, is_awaited, leave, send_ordi
 from gnomon.engine.thread import ThreadState
 from gnomon.engine.var import Var, is_free, is_unread
 from gnomon.engine.work_queue import WorkQueue, put_ordinary
+from gnomon.ground.collector import resting
 from gnomon.native.words import Words, native
 from gnomon.runtime.statements.fields import lock_owner
 

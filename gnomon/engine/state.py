@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, cast
 from gnomon.engine.job import DONE, SYNC, WAITING, Job, RunContext
 from gnomon.engine.var import NO_JOBS, Var
 from gnomon.engine.work_queue import WorkQueue, put_ordinary
-from gnomon.lock import Reentrant
+from gnomon.ground.lock import Reentrant
+from gnomon.ground.record import inner, put, put_all
 from gnomon.native.words import Boxed, native
-from gnomon.record import inner, put, put_all
 
 if TYPE_CHECKING:
     from _thread import LockType

@@ -9,7 +9,7 @@ from gnomon.engine.gates import shut_gate
 from gnomon.engine.job import Job
 from gnomon.engine.var import Var
 from gnomon.engine.work_queue import WorkQueue
-from gnomon.record import inner
+from gnomon.ground.record import inner
 
 
 @inner

@@ -141,7 +141,7 @@ class ThreadedEngine(Behind):
         backlog, hand, ran = state.backlog, state.hand, job is not None
         try:
             state.bouncing = True
-            while True:  # a condition's jump back would be outside of the `try`: see `gnomon.lock`
+            while True:  # a condition's jump back would be outside of the `try`: `ground/lock.py`
                 if job is None and not backlog:
                     break
                 if job is None:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gnomon.collector import resting
 from gnomon.engine.job import READY, SYNC, Job
 from gnomon.engine.native_push import call_function, is_quiet, push, push_sync
 from gnomon.engine.state import EngineState, admit, is_awaited, leave, send_ordinary
 from gnomon.engine.thread import ThreadState
 from gnomon.engine.work_queue import WorkQueue, wake_one
+from gnomon.ground.collector import resting
 from gnomon.native.serve import methods
 from gnomon.native.words import keep_alive, native
 from gnomon.runtime.once import once

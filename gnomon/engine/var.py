@@ -15,9 +15,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Self, cast
 
+from gnomon.ground.record import Frozen, put
 from gnomon.native.serve import methods
 from gnomon.native.words import native, whole
-from gnomon.record import Frozen, put
 
 if TYPE_CHECKING:
     from gnomon.engine.failure import Failure

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 from gnomon.engine.gates import shut_gate
 from gnomon.engine.job import INLINE, READY, WAITING, Job
+from gnomon.ground.record import inner
 from gnomon.native.words import native
-from gnomon.record import inner
 
 if TYPE_CHECKING:
     from _thread import LockType

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from gnomon import dtype as dtypes
 from gnomon.base import ParamError, ShapeError, complaint
-from gnomon.collector import resting
 from gnomon.context import Context
 from gnomon.dtype import DType
 from gnomon.executor import arrays
@@ -20,8 +19,9 @@ from gnomon.graph import infer, verify
 from gnomon.graph.node import Entry, Graph, Node
 from gnomon.graph.place import place
 from gnomon.graph.storage import DENSE, STORAGE, gradients, storage
+from gnomon.ground.collector import resting
+from gnomon.ground.record import record
 from gnomon.ndarray.core.elsewhere import together
-from gnomon.record import record
 from gnomon.shape import prod
 
 Shape = tuple[int, ...]

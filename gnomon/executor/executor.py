@@ -13,24 +13,25 @@ from typing import TYPE_CHECKING, Any
 
 from gnomon import config
 from gnomon.base import GnomonError, Later, ParamError, ShapeError, complaint, nearest
-from gnomon.collector import resting
 from gnomon.context import Context
-from gnomon.executor import arrays, inputs, monitor, profile, report
+from gnomon.executor import arrays, inputs
 from gnomon.executor.arena import Arena
-from gnomon.executor.layout import Mode
 from gnomon.executor.network import Bound, Known, contexts_of, network
+from gnomon.executor.programs.layout import Mode
+from gnomon.executor.report import listing, monitor, profile
 from gnomon.executor.run import Run
 from gnomon.executor.train_step import Feed, Follower, Pushed, check_feeds
 from gnomon.expr.node import set_address
-from gnomon.files import replacing
 from gnomon.graph.node import Entry, Graph
 from gnomon.graph.place import place
+from gnomon.ground.collector import resting
+from gnomon.ground.files import replacing
 from gnomon.shape import prod
 
 if TYPE_CHECKING:
-    from gnomon.executor import html_report
+    from gnomon.executor.report import html_report
 else:
-    html_report = Later("gnomon.executor.html_report")
+    html_report = Later("gnomon.executor.report.html_report")
 
 
 class Executor:
@@ -354,12 +355,12 @@ class Executor:
             raise TypeError(complaint("set_monitor_callback", "callback", expected, repr(callback)))
         self._monitor, self._monitor_all = callback, monitor_all
 
-    def memory_plan(self, is_train: bool | None = None) -> report.MemoryPlan:
+    def memory_plan(self, is_train: bool | None = None) -> listing.MemoryPlan:
         """The life and place of each value, for training (the default where gradients are wanted)
         or for prediction; `print` shows it as a table and a picture."""
         train = self._differentiates if is_train is None else is_train
         run = self._run(self._mode(train))
-        return report.memory_plan(run.layout)
+        return listing.memory_plan(run.layout)
 
     def report(self, path: Any, is_train: bool | None = None) -> None:
         """Write a page (HTML, of its own) about the program for training, the default where
@@ -389,7 +390,7 @@ class Executor:
     def debug_str(self) -> str:
         """The operators in order, and the memory they work in."""
         run = self._run(self._mode(self._differentiates))
-        return report.debug_str(self._net.graph, run.layout)
+        return listing.debug_str(self._net.graph, run.layout)
 
     def get_optimized_symbol(self) -> Any:
         """The symbol: what passes change lies below symbols."""

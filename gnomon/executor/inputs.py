@@ -18,9 +18,9 @@ from typing import Any
 
 from gnomon import engine
 from gnomon.expr.node import Buffer
-from gnomon.lock import in_child, reentrant
+from gnomon.ground.lock import in_child, reentrant
+from gnomon.ground.record import put
 from gnomon.ndarray.core.array import Array
-from gnomon.record import put
 from gnomon.runtime.execution.program import Done, Step
 from gnomon.runtime.execution.stream import Pair, Task
 from gnomon.runtime.kernels.template import Template

@@ -9,7 +9,7 @@ from gnomon.context import Context
 from gnomon.dtype import DType
 from gnomon.engine import Var
 from gnomon.executor import arrays
-from gnomon.executor.layout import Network
+from gnomon.executor.programs.layout import Network
 from gnomon.expr.node import Buffer
 from gnomon.graph import infer, verify
 from gnomon.graph.node import Entry, Graph, Node, variable

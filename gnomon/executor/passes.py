@@ -12,12 +12,12 @@ from typing import Any
 from gnomon import config
 from gnomon.context import Context
 from gnomon.executor.arena import Arena
-from gnomon.executor.draws import Positions
 from gnomon.executor.executor import Executor
 from gnomon.executor.inputs import Input
 from gnomon.executor.later import latest
-from gnomon.executor.layout import Mode
 from gnomon.executor.network import Bound
+from gnomon.executor.programs.draws import Positions
+from gnomon.executor.programs.layout import Mode
 from gnomon.executor.train_step import Feed, Gift
 
 

@@ -16,15 +16,15 @@ from itertools import pairwise
 from typing import Any
 
 from gnomon.base import GnomonError
-from gnomon.collector import resting
 from gnomon.context import Context
 from gnomon.executor.arena import Arena
-from gnomon.executor.draws import Positions
 from gnomon.executor.inputs import hidden
 from gnomon.executor.network import Bound
 from gnomon.executor.passes import Passes
+from gnomon.executor.programs.draws import Positions
 from gnomon.graph.gradient import look
 from gnomon.graph.node import Entry, Graph, Node
+from gnomon.ground.collector import resting
 from gnomon.ndarray.core.array import Array, of_zeros
 from gnomon.ndarray.core.layout import dense
 from gnomon.ndarray.core.tape import Leaf, passes

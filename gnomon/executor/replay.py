@@ -20,11 +20,11 @@ from gnomon.context import Context
 from gnomon.dtype import DType
 from gnomon.executor import arrays
 from gnomon.executor.arena import Arena
-from gnomon.executor.draws import Positions
 from gnomon.executor.executor import Executor
-from gnomon.executor.layout import Mode, size_of
 from gnomon.executor.network import Bound
 from gnomon.executor.prepared import Prepared
+from gnomon.executor.programs.draws import Positions
+from gnomon.executor.programs.layout import Mode, size_of
 from gnomon.executor.run import Run
 from gnomon.expr.node import Buffer, set_address
 from gnomon.graph.node import Entry

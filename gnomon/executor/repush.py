@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from gnomon.collector import resting
 from gnomon.engine import Var
 from gnomon.engine.current import PROCESS, is_unobserved
 from gnomon.engine.engine import Engine
@@ -21,11 +20,12 @@ from gnomon.engine.native_behind import (
     is_coming,
     is_read_there_alone,
 )
-from gnomon.executor.program import Slot
+from gnomon.executor.programs.program import Slot
+from gnomon.ground.collector import resting
+from gnomon.ground.record import Frozen, put
 from gnomon.native.serve import Later
 from gnomon.native.words import Words, native, popped, whole
 from gnomon.ndarray.core.chunk import Chunk
-from gnomon.record import Frozen, put
 from gnomon.runtime.execution.program import Program
 from gnomon.runtime.execution.stream import AFTER, BEFORE, PAIRS, Pair, Task, place_of
 from gnomon.runtime.ffi import Block

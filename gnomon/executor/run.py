@@ -16,16 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 from gnomon import config, engine
 from gnomon.base import Later
-from gnomon.collector import resting
 from gnomon.engine import Operator, Var
 from gnomon.executor import arrays
 from gnomon.executor.arena import Arena
-from gnomon.executor.cuts import sending
-from gnomon.executor.draws import Draws, Positions
 from gnomon.executor.inputs import Input
-from gnomon.executor.layout import Layout, Mode, Network, lay_out
 from gnomon.executor.prepared import Prepared
-from gnomon.executor.program import Builder, Segment, place, touches
+from gnomon.executor.programs.cuts import sending
+from gnomon.executor.programs.draws import Draws, Positions
+from gnomon.executor.programs.layout import Layout, Mode, Network, lay_out
+from gnomon.executor.programs.program import Builder, Segment, place, touches
 from gnomon.executor.repush import Moving
 from gnomon.executor.train_step import (
     BRIEF,
@@ -39,12 +38,13 @@ from gnomon.executor.train_step import (
     loadable,
 )
 from gnomon.expr.node import Buffer
+from gnomon.ground.collector import resting
 from gnomon.runtime.execution.stream import Turn
 
 if TYPE_CHECKING:
-    from gnomon.executor import gpu_program
+    from gnomon.executor.programs import gpu_program
 else:  # a process without GPUs loads nothing of them
-    gpu_program = Later("gnomon.executor.gpu_program")
+    gpu_program = Later("gnomon.executor.programs.gpu_program")
 
 Vars = Mapping[int, Var]
 

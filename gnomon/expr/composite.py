@@ -39,7 +39,7 @@ from gnomon.expr.node import (
     typed,
 )
 from gnomon.expr.term import Term, compute_dtype, distinct
-from gnomon.record import cached_property, fields_of, first, put
+from gnomon.ground.record import cached_property, fields_of, first, put
 from gnomon.shape import prod
 
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from gnomon.base import ParamError, complaint
 from gnomon.expr.node import Expr
-from gnomon.lock import first_use, load_module
+from gnomon.ground.lock import first_use, load_module
 from gnomon.registry import Registry
 
 GROUP = "gnomon.extensions"

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from gnomon.base import nearest
-from gnomon.expr.scalar import SCALAR, ScalarFn
+from gnomon.expr.functions.scalar import SCALAR, ScalarFn
 
 CLASSIC = {"plus": "add", "minus": "sub"}  # mshadow's names
 

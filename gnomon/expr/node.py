@@ -25,16 +25,16 @@ from gnomon import dtype as dt
 from gnomon.base import DTypeError, ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.deferred import TRACED, Deferred, TraceError
+from gnomon.expr.functions.machine import COMPARED, beyond
+from gnomon.expr.functions.scalar import SCALAR, ScalarFn
 from gnomon.expr.index import Index
 from gnomon.expr.layout import array_at, elsewhere, stride_classes
-from gnomon.expr.machine import COMPARED, beyond
 from gnomon.expr.pattern import Pattern, steady
-from gnomon.expr.scalar import SCALAR, ScalarFn
 from gnomon.expr.term import Number, Term, compute_dtype
 from gnomon.expr.ufunc import scalar_function
 from gnomon.expr.unsupported import without
 from gnomon.expr.walk import brief, fits_any, tree
-from gnomon.record import Frozen, put
+from gnomon.ground.record import Frozen, put
 from gnomon.shape import is_row_major, row_major
 
 Shape: TypeAlias = tuple[int, ...]

@@ -14,9 +14,9 @@ import numpy as np
 from gnomon import dtype as dt
 from gnomon.dtype import DType
 from gnomon.expr.composite import Call, Composite
+from gnomon.expr.functions.primitive import PRIMITIVES
 from gnomon.expr.index import Index
 from gnomon.expr.node import Buffer, Expr, Scalar
-from gnomon.expr.primitive import PRIMITIVES
 from gnomon.expr.reducer import Reducer
 from gnomon.expr.term import Arena, Term, cast_number, compute_dtype
 from gnomon.expr.walk import postorder

@@ -21,8 +21,8 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from gnomon.dtype import DType, float32
-from gnomon.lock import in_child, reentrant
-from gnomon.record import Frozen, put, whole
+from gnomon.ground.lock import in_child, reentrant
+from gnomon.ground.record import Frozen, put, whole
 
 if TYPE_CHECKING:
     from gnomon.expr.node import Expr

@@ -10,9 +10,9 @@ import numpy as np
 from gnomon import dtype as dt
 from gnomon.base import DTypeError, ParamError, complaint
 from gnomon.dtype import DType
-from gnomon.expr.scalar import SCALAR, ScalarFn
+from gnomon.expr.functions.scalar import SCALAR, ScalarFn
 from gnomon.expr.term import Arena, Number, Term
-from gnomon.record import record
+from gnomon.ground.record import record
 
 if TYPE_CHECKING:
     from gnomon.expr.node import Expr

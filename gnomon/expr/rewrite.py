@@ -9,7 +9,7 @@ from gnomon.base import ShapeError, complaint
 from gnomon.expr.composite import Composite
 from gnomon.expr.node import MAPPER, Cast, Expr, Map, typed
 from gnomon.expr.walk import fits_any, postorder, shown
-from gnomon.record import put
+from gnomon.ground.record import put
 
 
 def substitute(

@@ -11,8 +11,8 @@ never nodes. Every kind of Term stands here:
     load    an element of a buffer              buffer; args: index each axis [, mask]
     fold    a reduction                         reducer; args: bodies; `vars` in the payload
     part    one result of a fold                k; args: the fold
-    random  see `primitive.py`
-    ...     every other op is a primitive function of `primitive.py`
+    random  see `functions/primitive.py`
+    ...     every other op is a primitive function of `functions/primitive.py`
 
 Equal Terms are one object within an arena, so common sub-expressions are found by construction, and
 `free` (a bit mask of the variables a Term depends on) says how far out of a loop it can be hoisted.
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from gnomon import dtype as dt
 from gnomon.dtype import DType
 from gnomon.expr import coerce
-from gnomon.expr.primitive import FOLD_INT, PRIMITIVES
+from gnomon.expr.functions.primitive import FOLD_INT, PRIMITIVES
 
 if TYPE_CHECKING:
     from gnomon.expr.node import Expr

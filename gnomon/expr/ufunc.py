@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gnomon.base import nearest
-from gnomon.expr.scalar import SCALAR, ScalarFn
+from gnomon.expr.functions.scalar import SCALAR, ScalarFn
 from gnomon.expr.unsupported import INSTEAD
 
 # where the two names differ; `remainder` and `floor_divide` differ in meaning too

@@ -9,7 +9,7 @@
 
 from typing import Any
 
-from gnomon.lock import load_module as _load_module
+from gnomon.ground.lock import load_module as _load_module
 
 _MODULES = "block contrib data loss model_zoo nn parameter rnn trainer utils".split()
 

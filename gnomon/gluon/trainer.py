@@ -19,8 +19,8 @@ from gnomon import optimizer as opt
 from gnomon.base import GnomonError, KeywordHints, ParamError, complaint
 from gnomon.context import cpu
 from gnomon.executor.later import Updates
-from gnomon.files import naming, read_bytes, replacing
 from gnomon.gluon.parameter import Parameter, ParameterDict  # noqa: F401
+from gnomon.ground.files import naming, read_bytes, replacing
 from gnomon.kvstore import KVStore, KVStoreBase  # noqa: F401
 from gnomon.ndarray.core.tape import Leaf, changes, passes
 

@@ -19,9 +19,9 @@ import numpy as np
 from gnomon import ndarray as nd
 from gnomon.base import FileError, ParamError, ShapeError, check_kind, complaint
 from gnomon.context import Context
-from gnomon.files import opened, replacing
 from gnomon.gluon.block.hooks import HookHandle
 from gnomon.gluon.parameter.shapes import shape_is_known
+from gnomon.ground.files import opened, replacing
 
 __all__ = [
     "HookHandle",

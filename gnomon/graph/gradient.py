@@ -16,10 +16,10 @@ from gnomon.dtype import DType
 from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.walk import postorder
 from gnomon.graph.node import Entry, Graph, Node
+from gnomon.ground.record import record
 from gnomon.ops import registry
 from gnomon.ops.derive import Needs, check_values, leaves_of
 from gnomon.ops.host import check_differentiable
-from gnomon.record import record
 
 Shape = tuple[int, ...]
 Shapes = tuple[Shape, ...]

@@ -15,10 +15,10 @@ from gnomon import dtype as dtypes
 from gnomon.base import DTypeError, GnomonError, ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.graph.node import Entry, Graph, Node
+from gnomon.ground.record import record
 from gnomon.ops import derive
 from gnomon.ops.infer import UNKNOWN, from_border, show_shape, zero_is_unknown
 from gnomon.ops.param import Dims, kind_of
-from gnomon.record import record
 
 T = TypeVar("T")
 Shape = tuple[int, ...]

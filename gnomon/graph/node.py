@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from gnomon.expr.node import Expr
-from gnomon.record import cached_property
+from gnomon.ground.record import cached_property
 
 
 class Operator(Protocol):

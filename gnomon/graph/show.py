@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from gnomon import config
 from gnomon.graph.node import Entry, Graph, Node, input_versions
-from gnomon.graph.task import Task
+from gnomon.graph.tasks.task import Task
 
 T = TypeVar("T")
 

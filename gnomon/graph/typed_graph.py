@@ -14,8 +14,8 @@ from gnomon.dtype import DType
 from gnomon.expr.node import Buffer, Cast, Map, Scalar
 from gnomon.expr.walk import postorder
 from gnomon.graph.node import Entry, Graph, Node
+from gnomon.ground.record import record
 from gnomon.ops.op import Op
-from gnomon.record import record
 from gnomon.shape import prod
 
 Shape = tuple[int, ...]

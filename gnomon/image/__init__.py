@@ -1,6 +1,6 @@
 """Images: reading, resizing, cropping, augmenters and an iterator over them."""
 
-from gnomon.absent import finding
+from gnomon.compatibility.absent import finding
 from gnomon.image.augmenters import (
     Augmenter,
     BrightnessJitterAug,

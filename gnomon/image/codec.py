@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.lock import load_module
+from gnomon.ground.lock import load_module
 from gnomon.ops.image_files import decoded
 
 Image = np.ndarray[Any, Any]

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from gnomon.base import ParamError, complaint
+from gnomon.ground.record import cached_property
 from gnomon.image.codec import Image
 from gnomon.ops.param import param
-from gnomon.record import cached_property
 from gnomon.recordio.header import opencv
 
 Generator = np.random.Generator

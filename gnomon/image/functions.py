@@ -11,7 +11,7 @@ import numpy as np
 
 from gnomon import ndarray as nd
 from gnomon.base import ParamError, ShapeError, check_kind, complaint
-from gnomon.files import read_bytes
+from gnomon.ground.files import read_bytes
 from gnomon.image.codec import decode
 from gnomon.recordio.header import opencv
 

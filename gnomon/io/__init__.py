@@ -1,6 +1,6 @@
 """Data iterators: batches of arrays for training and prediction."""
 
-from gnomon.absent import finding
+from gnomon.compatibility.absent import finding
 from gnomon.io import io
 from gnomon.io.array_iter import NDArrayIter
 from gnomon.io.csv_iter import CSVIter

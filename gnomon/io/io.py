@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gnomon.lock import load_module
+from gnomon.ground.lock import load_module
 
 
 def __getattr__(name: str) -> Any:

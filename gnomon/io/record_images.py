@@ -22,8 +22,8 @@ import numpy as np
 
 from gnomon import ndarray as nd
 from gnomon import recordio
-from gnomon.bar import Bar
 from gnomon.base import FormatError, ParamError, complaint
+from gnomon.ground.bar import Bar
 from gnomon.image.codec import decode
 from gnomon.io.desc import DataBatch, DataDesc
 from gnomon.io.normalize import Normalizer

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from gnomon.base import FormatError, ParamError, complaint
 from gnomon.context import cpu
-from gnomon.files import is_remote, read_bytes
+from gnomon.ground.files import is_remote, read_bytes
 from gnomon.io.desc import DataBatch
 from gnomon.io.iterator import HandedOn
 from gnomon.ops.param import Param, declared, param, parse_fields

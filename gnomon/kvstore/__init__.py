@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gnomon.absent import elsewhere
+from gnomon.compatibility.absent import elsewhere
 from gnomon.kvstore.base import KVStoreBase, create, joins_processes
 from gnomon.kvstore.joining import FILES, found
 from gnomon.kvstore.local import KVStore

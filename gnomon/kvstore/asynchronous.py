@@ -20,7 +20,7 @@ from gnomon import engine
 from gnomon import ndarray as nd
 from gnomon.base import GnomonError, ParamError, complaint
 from gnomon.context import Context, cpu
-from gnomon.files import read_bytes, replacing
+from gnomon.ground.files import read_bytes, replacing
 from gnomon.kvstore import server, states
 from gnomon.kvstore.communicator import Subject
 from gnomon.kvstore.local import Key, KVStore, command_bytes, grouped

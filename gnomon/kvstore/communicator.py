@@ -36,7 +36,7 @@ import numpy as np
 
 from gnomon import __version__, config, engine
 from gnomon.base import GnomonError
-from gnomon.executor.cuts import sending
+from gnomon.executor.programs.cuts import sending
 from gnomon.kvstore import mpi
 from gnomon.kvstore.join import GRACE_SECONDS, Peer, joined
 from gnomon.kvstore.watch import Watch

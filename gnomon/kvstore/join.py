@@ -18,8 +18,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from gnomon.addresses import addresses
 from gnomon.base import GnomonError
+from gnomon.launch.addresses import addresses
 
 CONNECT_SECONDS = 5.0  # for one address of rank 0 to answer, and for a greeting to come
 GRACE_SECONDS = 2.0  # in which rank 0 tells the cause of a failure before others do

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from gnomon.ground.lock import load_module
 from gnomon.kvstore.base import STORES
-from gnomon.lock import load_module
 
 FILES = {
     "AsyncStore": "asynchronous",

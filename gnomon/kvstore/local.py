@@ -18,7 +18,7 @@ import numpy as np
 from gnomon import ndarray as nd
 from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, UnknownNameError, complaint
 from gnomon.context import Context, cpu
-from gnomon.files import naming, read_bytes, replacing
+from gnomon.ground.files import naming, read_bytes, replacing
 from gnomon.kvstore.base import STORES, KVStoreBase
 from gnomon.kvstore.compression import Compression
 from gnomon.kvstore.transfer import add_up

@@ -16,7 +16,7 @@ from typing import Any
 from gnomon.base import GnomonError
 from gnomon.kvstore import wait_code
 from gnomon.kvstore.wait_code import Beat, Wait
-from gnomon.launch_rank import LINKS, told_launcher
+from gnomon.launch.rank import LINKS, told_launcher
 from gnomon.native.serve import raw_code
 from gnomon.runtime.ffi import Block, function, pointer, symbol
 

@@ -24,7 +24,7 @@ import numpy as np
 from gnomon import config
 from gnomon import ndarray as nd
 from gnomon.base import ParamError, complaint
-from gnomon.files import read_bytes, replacing
+from gnomon.ground.files import read_bytes, replacing
 from gnomon.kvstore import server, states
 from gnomon.kvstore.bucket import Bucket, pieces_of, push_collective
 from gnomon.kvstore.communicator import Subject

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from gnomon.base import ParamError, ShapeError, check_kind, complaint
+from gnomon.ground.record import record
 from gnomon.metric.base import EvalMetric, check_label_shapes, register
-from gnomon.record import record
 
 
 def _largest(metric: EvalMetric, pred: np.ndarray, axis: int) -> np.ndarray:

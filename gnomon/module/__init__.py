@@ -1,6 +1,6 @@
 """Training and prediction with bound symbols: parameters, optimizer, loops, checkpoints."""
 
-from gnomon.absent import finding
+from gnomon.compatibility.absent import finding
 from gnomon.module import base_module
 from gnomon.module.base_module import BaseModule
 from gnomon.module.bucketing_module import BucketingModule

@@ -10,7 +10,7 @@ from gnomon import initializer as initializers
 from gnomon import optimizer as opt
 from gnomon.base import GnomonError, ParamError, check_kind, complaint
 from gnomon.context import Context, cpu
-from gnomon.files import naming, read_bytes, replacing
+from gnomon.ground.files import naming, read_bytes, replacing
 from gnomon.initializer import InitDesc, Uniform  # noqa: F401  MXNet's has it
 from gnomon.io import DataDesc
 from gnomon.module import store as stores

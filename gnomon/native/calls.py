@@ -11,7 +11,7 @@ import typing
 from collections.abc import Sequence
 from typing import Any
 
-from gnomon import record
+from gnomon.ground import record
 from gnomon.native import memory, words
 from gnomon.native.ir import ANY, Value, freeing
 from gnomon.native.kinds import (

@@ -7,7 +7,7 @@ import builtins
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from gnomon.collector import resting
+from gnomon.ground.collector import resting
 from gnomon.native.assignments import Assignments
 from gnomon.native.builder import stored
 from gnomon.native.emit import Emitter

@@ -15,7 +15,7 @@ import zlib
 from types import FunctionType
 from typing import Annotated, Any, TypeVar
 
-from gnomon.lock import exclusive
+from gnomon.ground.lock import exclusive
 from gnomon.native.words import Ints, Reals, Words, not_annotated
 from gnomon.runtime.ffi import Block
 

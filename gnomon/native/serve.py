@@ -17,7 +17,7 @@ from inspect import CO_VARARGS
 from typing import Any
 
 from gnomon.base import GnomonError
-from gnomon.lock import load_module
+from gnomon.ground.lock import load_module
 from gnomon.native.dependencies import NoSource, addresses, symbols_of
 from gnomon.native.method import Method, bound, for_good, method_of
 from gnomon.runtime.compiler import jit, key, objects

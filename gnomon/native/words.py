@@ -13,7 +13,7 @@ from types import FunctionType
 from typing import Annotated, Any, Self, TypeVar
 
 from gnomon.base import GnomonError
-from gnomon.record import whole as whole  # noqa: PLC0414  a word of native functions
+from gnomon.ground.record import whole as whole  # noqa: PLC0414  a word of native functions
 from gnomon.runtime.ffi import Block
 
 T = TypeVar("T")

@@ -10,6 +10,7 @@ from gnomon.base import GnomonError
 from gnomon.expr.diff import vjp
 from gnomon.expr.node import Buffer, Expr
 from gnomon.graph.gradient import Gradient
+from gnomon.ground.record import put
 from gnomon.ndarray.core import storage_types
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.bounded_cache import RECIPES
@@ -22,7 +23,6 @@ from gnomon.ndarray.lazy.invoke import anchors_of, guarded, invoke, launch
 from gnomon.ndarray.lazy.recipe import Dest, Draws, Elsewhere, Work, recipe_for
 from gnomon.ops.host import check_differentiable
 from gnomon.ops.requests import kAddTo, kNullOp, kWriteTo
-from gnomon.record import put
 
 Grads = list[Any]
 

@@ -14,6 +14,7 @@ import numpy as np
 from gnomon import engine
 from gnomon.base import ParamError, complaint
 from gnomon.context import present
+from gnomon.ground.record import put
 from gnomon.ndarray.api import dlpack, functions, serialize
 from gnomon.ndarray.api.arithmetic import Arithmetic, combine, is_number
 from gnomon.ndarray.api.indexing import Indexing
@@ -24,7 +25,6 @@ from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.elsewhere import check_together
 from gnomon.ndarray.core.layout import dense
 from gnomon.ndarray.core.tape import Leaf, changes, placed
-from gnomon.record import put
 
 
 class NDArray(Arithmetic, Indexing, Methods, Array, main=True):

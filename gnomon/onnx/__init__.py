@@ -5,7 +5,7 @@
 True
 """
 
-from gnomon.absent import finding
+from gnomon.compatibility.absent import finding
 from gnomon.onnx.export import export_model
 from gnomon.onnx.importer import get_model_metadata, import_model, import_to_gluon
 from gnomon.onnx.support import get_operator_support

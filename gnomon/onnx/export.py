@@ -19,9 +19,9 @@ from gnomon import dtype as dtypes
 from gnomon import ndarray as nd
 from gnomon.base import ParamError, complaint
 from gnomon.dtype import DType
-from gnomon.files import replacing
 from gnomon.graph import infer
 from gnomon.graph.node import Entry, Graph, Node
+from gnomon.ground.files import replacing
 from gnomon.onnx.library import element, element_of, onnx
 from gnomon.onnx.table import Unsupported, exports
 from gnomon.onnx.writer import IR_VERSION, OPSET, Call, Free, Size, Writer, failure

@@ -14,8 +14,8 @@ from gnomon import ndarray as nd
 from gnomon import symbol
 from gnomon.base import FormatError, GnomonError, ParamError, complaint
 from gnomon.context import Context, cpu
-from gnomon.files import read_bytes
 from gnomon.gluon import SymbolBlock
+from gnomon.ground.files import read_bytes
 from gnomon.name import NameManager
 from gnomon.onnx.library import onnx
 from gnomon.onnx.reader import UNKNOWN, Reader, Value, dtype_of

@@ -9,7 +9,7 @@ import numpy as np
 from gnomon import dtype as dtypes
 from gnomon.base import GnomonError
 from gnomon.dtype import DType
-from gnomon.lock import load_module
+from gnomon.ground.lock import load_module
 
 # ONNX's numbers of element types, by gnomon's names of dtypes
 ELEMENT = {

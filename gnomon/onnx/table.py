@@ -21,8 +21,8 @@ from collections.abc import Callable
 from typing import Any
 
 from gnomon.base import GnomonError
-from gnomon.lock import first_use, load_module
-from gnomon.record import record
+from gnomon.ground.lock import first_use, load_module
+from gnomon.ground.record import record
 
 
 class Unsupported(GnomonError):

@@ -9,7 +9,7 @@ import numpy as np
 
 from gnomon import dtype as dtypes
 from gnomon.base import FormatError
-from gnomon.files import opened
+from gnomon.ground.files import opened
 from gnomon.onnx.library import NAMES, onnx
 
 MOST = 1 << 31  # elements of a weight

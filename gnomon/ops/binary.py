@@ -12,11 +12,11 @@ from typing import Any
 from gnomon.dtype import DType, float64, int64
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, cast
+from gnomon.ground.record import record
 from gnomon.ops.infer import UNKNOWN, Shape, Shapes, Types
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import count, param
 from gnomon.ops.unary import like
-from gnomon.record import record
 
 Function = Callable[[Any, Any], Expr]
 #: operator -> the names of its forms; what `NDArray` and `Symbol` look Python's operators up in

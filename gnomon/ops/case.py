@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.record import record
+from gnomon.ground.record import record
 
 Array = np.ndarray[Any, Any]
 

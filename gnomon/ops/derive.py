@@ -13,8 +13,8 @@ from gnomon.expr.ext.transpose import Transpose, transpose
 from gnomon.expr.node import Buffer, Cast, Expr, Map, cast
 from gnomon.expr.rewrite import substitute
 from gnomon.expr.walk import fits_any, postorder, shown
+from gnomon.ground.record import record
 from gnomon.ops.infer import zero_is_unknown
-from gnomon.record import record
 
 if TYPE_CHECKING:
     from gnomon.ops.op import Op

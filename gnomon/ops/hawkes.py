@@ -9,11 +9,11 @@ import numpy as np
 
 from gnomon.base import GnomonError, complaint
 from gnomon.dtype import int32
+from gnomon.ground.record import record
 from gnomon.ops.case import case
 from gnomon.ops.host import Array, HostOp
 from gnomon.ops.infer import Shapes, Types
 from gnomon.ops.op import op
-from gnomon.record import record
 
 
 @record(frozen=False, slots=False)

@@ -27,7 +27,7 @@ from numpy.random.bit_generator import ISeedSequence
 
 from gnomon.base import GnomonError, ShapeError, complaint
 from gnomon.dtype import DType
-from gnomon.expr.primitive import convert
+from gnomon.expr.functions.primitive import convert
 from gnomon.ops import given
 from gnomon.ops.derive import Needs
 from gnomon.ops.infer import Shape

@@ -8,8 +8,8 @@ import numpy as np
 
 from gnomon.base import FormatError, GnomonError, ParamError, complaint
 from gnomon.dtype import float32, uint8
-from gnomon.files import read_bytes
-from gnomon.lock import load_module
+from gnomon.ground.files import read_bytes
+from gnomon.ground.lock import load_module
 from gnomon.ops.case import case
 from gnomon.ops.host import Array, HostOp
 from gnomon.ops.infer import UNKNOWN, Shapes, Types

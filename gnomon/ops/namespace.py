@@ -13,8 +13,8 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from gnomon.absent import elsewhere
-from gnomon.lock import load_module
+from gnomon.compatibility.absent import elsewhere
+from gnomon.ground.lock import load_module
 from gnomon.ops import registry
 from gnomon.ops.signature import namespaced
 

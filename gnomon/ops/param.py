@@ -17,7 +17,7 @@ import numpy as np
 
 from gnomon import dtype as dtypes
 from gnomon.base import DTypeError, ParamError, ShapeError, complaint, nearest
-from gnomon.record import record
+from gnomon.ground.record import record
 
 REQUIRED = inspect.Parameter.empty
 

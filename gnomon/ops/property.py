@@ -14,13 +14,13 @@ from typing import Any, ClassVar, TypeVar
 
 from gnomon.base import DTypeError, GnomonError, ShapeError, complaint
 from gnomon.dtype import DType
+from gnomon.ground.record import record
 from gnomon.ops import registry
 from gnomon.ops.derive import Needs
 from gnomon.ops.infer import UNKNOWN, Shape, from_border, to_border
 from gnomon.ops.op import Op, describe
 from gnomon.ops.param import Parameter
 from gnomon.ops.requests import check_requests
-from gnomon.record import record
 
 Blobs = Sequence[Any]
 Requests = Sequence[Any]

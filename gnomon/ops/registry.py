@@ -12,8 +12,8 @@ import pkgutil
 from typing import TYPE_CHECKING
 
 from gnomon import registry as _generic
-from gnomon.absent import unknown_operator
-from gnomon.lock import first_use, load_module
+from gnomon.compatibility.absent import unknown_operator
+from gnomon.ground.lock import first_use, load_module
 
 if TYPE_CHECKING:
     from gnomon.ops.op import Op

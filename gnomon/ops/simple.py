@@ -25,13 +25,13 @@ from typing import Any, ClassVar, Self
 from gnomon.base import GnomonError, ParamError, ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.node import Expr
+from gnomon.ground.record import record
 from gnomon.ops import registry
 from gnomon.ops.derive import Needs
 from gnomon.ops.infer import Shape, Shapes, Undetermined, known
 from gnomon.ops.op import Op, describe
 from gnomon.ops.param import Param, kind_of
 from gnomon.ops.requests import check_requests
-from gnomon.record import record
 
 Function = Callable[..., Any]
 

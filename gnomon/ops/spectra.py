@@ -11,7 +11,7 @@ import numpy as np
 from gnomon.dtype import int64
 from gnomon.expr import ext
 from gnomon.expr.node import Expr, cast
-from gnomon.lock import load_module
+from gnomon.ground.lock import load_module
 from gnomon.ops.case import case
 from gnomon.ops.host import Array, HostOp, pooled
 from gnomon.ops.infer import UNKNOWN, Shapes, Types

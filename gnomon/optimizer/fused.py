@@ -17,12 +17,12 @@ import numpy as np
 from gnomon.dtype import DType, float64
 from gnomon.expr import fn
 from gnomon.expr.node import Buffer, Expr, cast
+from gnomon.ground.record import record
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.elsewhere import check_together
 from gnomon.ndarray.core.layout import dense, strided
 from gnomon.ndarray.lazy.batch import Batch, flat, overlapping
 from gnomon.optimizer.steady import ways
-from gnomon.record import record
 from gnomon.runtime.execution.stream import Pair
 from gnomon.runtime.statements.prepare import Store
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gnomon.base import FormatError, ParamError, complaint
-from gnomon.files import kind_of
+from gnomon.ground.files import kind_of
 from gnomon.lr_scheduler import LRScheduler
 from gnomon.ndarray.api import serialize
 from gnomon.ndarray.core.array import Array

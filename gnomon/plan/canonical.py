@@ -18,8 +18,8 @@ from gnomon import dtype as dt
 from gnomon.expr.layout import ANY, JOINED, KNOWN, UNIT, ZERO
 from gnomon.expr.node import Buffer, Cast, Expr, Map, Scalar
 from gnomon.expr.walk import postorder
+from gnomon.ground.record import put
 from gnomon.plan.statement import Axis, Store, Structure
-from gnomon.record import put
 from gnomon.shape import is_row_major
 
 AXES = 5  # of a processor's forms with three axes or four

@@ -15,9 +15,9 @@ from gnomon.expr.deferred import Deferred
 from gnomon.expr.node import CHAINER, Buffer, Expr, Map, Scalar
 from gnomon.expr.rewrite import substitute
 from gnomon.expr.walk import postorder
+from gnomon.ground.record import record
 from gnomon.plan.statement import Store, identity
 from gnomon.plan.view import unshaped, views
-from gnomon.record import record
 
 
 @record()

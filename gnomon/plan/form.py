@@ -7,9 +7,9 @@ import sys
 from typing import Any
 
 from gnomon.dtype import DType
-from gnomon.expr.formula import Formula
+from gnomon.expr.functions.formula import Formula
+from gnomon.expr.functions.scalar import ScalarFn
 from gnomon.expr.reducer import NAMED, Reducer
-from gnomon.expr.scalar import ScalarFn
 
 OWN = "gnomon.expr."  # nodes of these modules are told by name: their sources are in the key
 PLAIN = frozenset({bool, int, float, str, type(None)})

@@ -18,9 +18,9 @@ from gnomon.expr.ext.iota import Iota
 from gnomon.expr.ext.philox import Philox
 from gnomon.expr.ext.range import Range
 from gnomon.expr.ext.reduce import Broadcast
+from gnomon.expr.functions.scalar import SCALAR
 from gnomon.expr.node import Buffer, Cast, Expr, Map, Scalar
 from gnomon.expr.rewrite import substitute
-from gnomon.expr.scalar import SCALAR
 from gnomon.expr.walk import postorder
 from gnomon.plan.cut import overlap
 from gnomon.plan.statement import SAVERS, Store, identity

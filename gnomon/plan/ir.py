@@ -19,8 +19,8 @@ from typing import TypeAlias
 
 from gnomon.expr.reducer import Reducer
 from gnomon.expr.term import Arena, Term
+from gnomon.ground.record import record
 from gnomon.plan.operand import Operand
-from gnomon.record import record
 
 LONGEST = 1 << 30  # inner iterations of a block at most: places within one are small integers
 

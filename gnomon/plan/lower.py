@@ -11,13 +11,13 @@ import math
 from collections.abc import Sequence
 
 from gnomon.expr.composite import Composite
+from gnomon.expr.functions.scalar import SCALAR
 from gnomon.expr.index import Index
-from gnomon.expr.scalar import SCALAR
 from gnomon.expr.term import Arena, Term, compute_dtype
+from gnomon.ground.record import record
 from gnomon.plan.operand import Abstract, Operand
 from gnomon.plan.statement import SAVERS
 from gnomon.plan.terms import with_args
-from gnomon.record import record
 
 Frame = tuple[Term, Term | None]
 

@@ -12,8 +12,8 @@ from gnomon.expr.layout import ANY, KNOWN, ZERO
 from gnomon.expr.node import MAPPER, Buffer, Cast, Expr, Map, Scalar, typed
 from gnomon.expr.term import Arena, Term, compute_dtype
 from gnomon.expr.walk import postorder
+from gnomon.ground.record import put
 from gnomon.plan.statement import Axis, Store, Structure
-from gnomon.record import put
 
 Extent: TypeAlias = "int | Term"
 

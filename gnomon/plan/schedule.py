@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 
 from gnomon.expr.term import Arena, Term, mask_of
+from gnomon.ground.record import record
 from gnomon.plan.carry import carries
 from gnomon.plan.ir import Body, Fold, Let, Own, Phase, Put, reducer_of
 from gnomon.plan.lower import Nest, Root
 from gnomon.plan.share import CHEAP
 from gnomon.plan.terms import affine, index_terms, postorder
-from gnomon.record import record
 
 SHORT = 16  # a fold of so few elements is not worth spreading over lanes
 LONG = 64  # elements of a fold for which it is worth going through memory in its order

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
-from gnomon.expr.primitive import FOLD_INT
+from gnomon.expr.functions.primitive import FOLD_INT
 from gnomon.expr.term import Term
+from gnomon.ground.record import record
 from gnomon.plan.terms import postorder
-from gnomon.record import record
 
 if TYPE_CHECKING:
     from gnomon.plan.ir import Kernel, Phase

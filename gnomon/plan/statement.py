@@ -17,7 +17,7 @@ from gnomon.expr.layout import UNIT
 from gnomon.expr.node import Buffer, Cast, Expr, Map, Scalar
 from gnomon.expr.term import distinct
 from gnomon.expr.walk import postorder
-from gnomon.record import record
+from gnomon.ground.record import record
 
 Saver: TypeAlias = Literal["saveto", "plusto", "minusto", "multo", "divto", "putto"]
 SAVERS: dict[str, str | None] = {

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import NamedTuple
 
 from gnomon import dtype as dt
-from gnomon.expr.primitive import FOLD_INT
+from gnomon.expr.functions.primitive import FOLD_INT
 from gnomon.expr.term import Arena, Term, mask_of
 
 

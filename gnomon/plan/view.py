@@ -18,8 +18,8 @@ from gnomon.expr.layout import JOINED, UNIT
 from gnomon.expr.node import Buffer, Cast, Expr, Map, Scalar
 from gnomon.expr.rewrite import with_children
 from gnomon.expr.walk import postorder
+from gnomon.ground.record import put
 from gnomon.plan.statement import Axis, Store
-from gnomon.record import put
 from gnomon.shape import prod
 
 _SOMEWHERE = 1 << 48  # an address for data of which the shape alone is asked

@@ -19,7 +19,7 @@ from typing import Any
 from gnomon import engine
 from gnomon.base import ParamError, complaint, nearest
 from gnomon.context import Context
-from gnomon.files import replacing
+from gnomon.ground.files import replacing
 from gnomon.profiler import table
 from gnomon.profiler.record import Count, Record, Span
 from gnomon.profiler.trace import trace

@@ -11,7 +11,7 @@ from dataclasses import field
 from typing import NamedTuple
 
 from gnomon.engine.behind import telling
-from gnomon.record import record
+from gnomon.ground.record import record
 
 STREAM = 0  # in the place of a thread's number, for the stream's thread
 

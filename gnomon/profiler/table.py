@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from gnomon.base import ParamError, complaint
+from gnomon.ground.record import record
 from gnomon.profiler.record import Count, Happening, Span, Stretch
-from gnomon.record import record
 
 ORDERS = ("total", "avg", "min", "max", "count")
 MEMORY = "Device Storage"  # the category of memory in use

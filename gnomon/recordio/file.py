@@ -22,8 +22,8 @@ from gnomon.base import (
     UnknownNameError,
     complaint,
 )
-from gnomon.files import RandomAccess, file_error, opened, path_of, read_bytes
-from gnomon.lock import exclusive
+from gnomon.ground.files import RandomAccess, file_error, opened, path_of, read_bytes
+from gnomon.ground.lock import exclusive
 from gnomon.recordio.parts import LIMIT, Blocks, encode, record, records, resync
 
 log = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gnomon.base import FormatError, GnomonError, ParamError, check_kind, complaint
-from gnomon.lock import load_module
+from gnomon.ground.lock import load_module
 
 
 class IRHeader(NamedTuple):

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from gnomon.base import FormatError, GnomonError
-from gnomon.files import kind_of
+from gnomon.ground.files import kind_of
 
 MAGIC = struct.pack("<I", 0xCED7230A)
 WORDS = np.dtype("<u4")

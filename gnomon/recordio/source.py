@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gnomon.base import FormatError
-from gnomon.files import RandomAccess, access
+from gnomon.ground.files import RandomAccess, access
 from gnomon.recordio.parts import HEADER, LARGE, MAGIC, Blocks, record, resync, skip_record
 
 HEADERS = 1 << 13  # bytes read at once while records are passed over

@@ -5,7 +5,7 @@
 
 from typing import Any
 
-from gnomon.lock import load_module as _load_module
+from gnomon.ground.lock import load_module as _load_module
 
 _PUBLIC = ("Feature", "Features", "feature_list")
 

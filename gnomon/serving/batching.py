@@ -14,7 +14,7 @@ from collections import deque
 from dataclasses import field
 from typing import Any
 
-from gnomon.record import record
+from gnomon.ground.record import record
 from gnomon.serving.model import Options, Shapes
 from gnomon.serving.tensors import Values
 

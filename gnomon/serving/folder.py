@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gnomon.base import FormatError, GnomonError, MissingFileError, ParamError, complaint
-from gnomon.files import read_bytes
+from gnomon.ground.files import read_bytes
 from gnomon.serving.model import Model
 
 _FILES = ("symbol", "params")

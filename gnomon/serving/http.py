@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from gnomon.base import GnomonError, ParamError, ShapeError, complaint, nearest
-from gnomon.record import record
+from gnomon.ground.record import record
 from gnomon.serving import protocol
 from gnomon.serving.batching import FullError
 from gnomon.serving.metrics import Metrics

@@ -14,8 +14,8 @@ from gnomon import ndarray as nd
 from gnomon import symbol as sym
 from gnomon.base import ParamError, ShapeError, complaint
 from gnomon.context import cpu
+from gnomon.ground.record import record
 from gnomon.module.checkpoint import read_params
-from gnomon.record import record
 from gnomon.serving.tensors import ANY, Shape, Spec, Values, checked_shape
 
 Shapes = tuple[Shape, ...]  # of the inputs of one item, in their order

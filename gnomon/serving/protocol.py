@@ -13,7 +13,7 @@ from typing import Any
 from gnomon import __version__
 from gnomon import dtype as dtypes
 from gnomon.base import ParamError, complaint, nearest
-from gnomon.record import record
+from gnomon.ground.record import record
 from gnomon.serving import tensors
 from gnomon.serving.tensors import Spec, Values
 

@@ -66,7 +66,7 @@ from gnomon.expr.ext import (
 )
 from gnomon.expr.ext import broadcast_axis as broadcast
 from gnomon.expr.extension import extension, find
-from gnomon.expr.frontend import op
+from gnomon.expr.functions.frontend import op
 from gnomon.expr.node import (
     Cast as TypecastExp,
 )

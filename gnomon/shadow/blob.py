@@ -11,7 +11,7 @@ from gnomon.dtype import DType
 from gnomon.expr.axes import checked_sizes, normal_axis, whole
 from gnomon.expr.node import Buffer
 from gnomon.expr.pattern import steady
-from gnomon.record import Frozen, put
+from gnomon.ground.record import Frozen, put
 from gnomon.shadow.tensor import Tensor
 from gnomon.shape import Shape, prod
 

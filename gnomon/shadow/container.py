@@ -15,7 +15,7 @@ from gnomon.expr.axes import checked_sizes
 from gnomon.expr.layout import stride_classes
 from gnomon.expr.node import Buffer, Expr, Operand, set_address
 from gnomon.expr.pattern import change
-from gnomon.record import put
+from gnomon.ground.record import put
 from gnomon.runtime.devices import pool
 from gnomon.shadow.tensor import Array, Tensor
 from gnomon.shape import prod, row_major

@@ -27,7 +27,7 @@ import numpy as np
 from gnomon.base import DTypeError, ParamError, complaint
 from gnomon.dtype import DType, int64
 from gnomon.expr.deferred import TRACED, Deferred, TraceError
-from gnomon.expr.machine import beyond
+from gnomon.expr.functions.machine import beyond
 from gnomon.expr.node import Buffer, Expr, Scalar
 from gnomon.expr.pattern import EPOCH, NONE, pattern_now
 from gnomon.expr.rewrite import substitute

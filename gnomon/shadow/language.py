@@ -12,9 +12,9 @@ from gnomon.expr.arguments import explained
 from gnomon.expr.call.dot import BatchDot, Dot
 from gnomon.expr.ext.reshape import reshape
 from gnomon.expr.ext.transpose import Transpose
+from gnomon.expr.functions.scalar import ScalarFn
 from gnomon.expr.node import Buffer, Expr, Map, Operand, Scalar, cast
 from gnomon.expr.pattern import steady
-from gnomon.expr.scalar import ScalarFn
 from gnomon.expr.term import Number
 
 kRValue, kMapper, kChainer, kComplex = 0, 1, 3, 7

@@ -17,8 +17,8 @@ from gnomon.expr.index import Index
 from gnomon.expr.node import Buffer, Expr, check_expr
 from gnomon.expr.term import Term
 from gnomon.expr.walk import postorder
+from gnomon.ground.record import Frozen, put
 from gnomon.plan.statement import Store
-from gnomon.record import Frozen, put
 from gnomon.runtime.statements import inspect
 from gnomon.runtime.statements.prepare import prepare
 from gnomon.shadow.container import TensorContainer, write

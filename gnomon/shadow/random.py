@@ -27,7 +27,7 @@ from gnomon.expr.axes import checked_sizes, whole
 from gnomon.expr.ext.philox import Philox
 from gnomon.expr.node import Buffer, Expr, cast
 from gnomon.expr.pattern import pattern_of
-from gnomon.lock import exclusive, in_child
+from gnomon.ground.lock import exclusive, in_child
 from gnomon.runtime.devices import device as devices
 from gnomon.runtime.statements.dispatch import tracer
 from gnomon.shadow.tensor import Tensor

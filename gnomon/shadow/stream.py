@@ -11,7 +11,7 @@ from typing import Any
 
 from gnomon.expr.arguments import explained
 from gnomon.expr.axes import whole
-from gnomon.record import Frozen, put
+from gnomon.ground.record import Frozen, put
 from gnomon.runtime.devices import device as devices
 
 

@@ -22,9 +22,9 @@ from gnomon.expr.axes import checked_sizes, normal_axis, one_each, whole
 from gnomon.expr.layout import UNIT, ZERO, is_read_only
 from gnomon.expr.node import Buffer, Operand, as_expr
 from gnomon.expr.pattern import EPOCH, NONE, steady
+from gnomon.ground.record import put
 from gnomon.plan.cut import reach
 from gnomon.plan.statement import Store, identity
-from gnomon.record import put
 from gnomon.runtime.devices import device as devices
 from gnomon.runtime.statements import call_cache, inspect
 from gnomon.runtime.statements.call_cache_tensor import Handle

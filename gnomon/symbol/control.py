@@ -17,8 +17,8 @@ from gnomon.base import ParamError, complaint
 from gnomon.executor.loops import enter
 from gnomon.graph.body import Body
 from gnomon.graph.node import Entry, Graph, Node, variable
+from gnomon.ground.record import record
 from gnomon.ops import registry
-from gnomon.record import record
 from gnomon.symbol import compose
 from gnomon.symbol.functions import find
 from gnomon.symbol.symbol import Symbol, output_name

@@ -21,13 +21,13 @@ from gnomon.base import (
 from gnomon.context import Context, current_context
 from gnomon.executor.bind import Arrays, Shared, Wanted, bind, simple_bind
 from gnomon.executor.executor import Executor
-from gnomon.files import path_of, read_json, replacing
-from gnomon.frames import entrance
 from gnomon.graph import json, show
 from gnomon.graph.legacy import HIDDEN, hidden_key
 from gnomon.graph.node import Entry, Graph, Node
+from gnomon.graph.passes.strip_casts import without_casts
 from gnomon.graph.storage import STORAGE
-from gnomon.graph.strip_casts import without_casts
+from gnomon.ground.files import path_of, read_json, replacing
+from gnomon.ground.frames import entrance
 from gnomon.ops import signature
 from gnomon.symbol import compose, inference
 from gnomon.symbol.apply import single

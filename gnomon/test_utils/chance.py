@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gnomon.base import GnomonError
-from gnomon.lock import load_module
+from gnomon.ground.lock import load_module
 from gnomon.test_utils.tolerance import as_numpy
 
 Generator = Callable[[int], Any]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gnomon.base import GnomonError, MissingFileError, data_dir
-from gnomon.files import read_bytes, replacing
+from gnomon.ground.files import read_bytes, replacing
 from gnomon.io import NDArrayIter
 from gnomon.io.mnist import read_idx
 

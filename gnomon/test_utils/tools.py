@@ -144,6 +144,6 @@ def get_im2rec_path(home_env: str = "MXNET_HOME") -> str:
 
     That of the folder that the environment variable `home_env` names, where it has one.
     """
-    own = Path(__file__).parents[1] / "im2rec.py"
+    own = Path(__file__).parents[1] / "commands" / "im2rec.py"
     other = Path(os.environ.get(home_env, "")) / "tools" / "im2rec.py"
     return str(other if home_env in os.environ and other.exists() else own)

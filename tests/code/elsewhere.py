@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from gnomon.code import cpu, nvptx
 from gnomon.code.target import TARGETS, gpu
+from gnomon.plan.gpu.spread import spread
 from gnomon.plan.ir import Kernel
 from gnomon.plan.pipeline import plan
-from gnomon.plan.spread import spread
 from gnomon.plan.statement import Store, Structure
 from gnomon.runtime.compiler import cross
 from gnomon.runtime.kernels.kernel import pipeline

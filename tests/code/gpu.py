@@ -13,14 +13,14 @@ import numpy as np
 from gnomon.code import lockstep
 from gnomon.code.races import Actors, Watch
 from gnomon.expr.node import Buffer
-from gnomon.plan import grid
 from gnomon.plan.cut import reach
-from gnomon.plan.grid import Entry, Grid
+from gnomon.plan.gpu import grid
+from gnomon.plan.gpu.grid import Entry, Grid
+from gnomon.plan.gpu.spread import spread
 from gnomon.plan.ir import Kernel
 from gnomon.plan.pipeline import plan
 from gnomon.plan.scratch import TASKS
 from gnomon.plan.signature import signature_of
-from gnomon.plan.spread import spread
 from gnomon.plan.statement import Store, Structure
 from gnomon.runtime.devices import pool
 from gnomon.runtime.kernels import kernel

@@ -8,7 +8,7 @@ import numpy as np
 
 from gnomon import dtype as dt
 from gnomon.code.math import RULES, expand
-from gnomon.expr.primitive import PRIMITIVES, convert
+from gnomon.expr.functions.primitive import PRIMITIVES, convert
 from gnomon.expr.term import Arena, Term
 
 

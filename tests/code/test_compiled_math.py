@@ -7,9 +7,9 @@ import pytest
 
 from gnomon import dtype as dt
 from gnomon.code.math import RULES
+from gnomon.expr.functions.primitive import PRIMITIVES
+from gnomon.expr.functions.scalar import SCALAR
 from gnomon.expr.node import Buffer
-from gnomon.expr.primitive import PRIMITIVES
-from gnomon.expr.scalar import SCALAR
 from gnomon.runtime.statements.dispatch import store
 from tests.code.terms import compute, ulps
 

@@ -12,8 +12,8 @@ from gnomon.base import DeviceError
 from gnomon.code.races import Actors, Race, Watch
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr
-from gnomon.plan import grid
-from gnomon.plan.grid import Barrier, Body, Fetch, Grid, Loop, Share, Shuffle, When, Wide
+from gnomon.plan.gpu import grid
+from gnomon.plan.gpu.grid import Barrier, Body, Fetch, Grid, Loop, Share, Shuffle, When, Wide
 from gnomon.plan.ir import Put
 from gnomon.plan.statement import Store
 from tests.code.gpu import run_group

@@ -14,7 +14,7 @@ from scipy import special
 
 from gnomon import dtype as dt
 from gnomon.code.math import RULES, expand
-from gnomon.expr.primitive import PRIMITIVES
+from gnomon.expr.functions.primitive import PRIMITIVES
 from gnomon.expr.term import Arena
 from tests.code.terms import compute, expanded, ulps, walk, worst
 

@@ -7,10 +7,10 @@ import pytest
 
 from gnomon import dtype as dt
 from gnomon.code import cpu
-from gnomon.code.levels import CACHE_BYTES
 from gnomon.code.target import processor
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Buffer, Expr, cast
+from gnomon.ground.levels import CACHE_BYTES
 from gnomon.plan.pipeline import plan
 from gnomon.plan.signature import signature_of
 from gnomon.plan.statement import Store, Structure

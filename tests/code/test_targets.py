@@ -24,12 +24,12 @@ from gnomon.base import ParamError
 from gnomon.code import cpu, nvptx
 from gnomon.code.target import TARGETS, Target, gpu
 from gnomon.expr import ext, fn
+from gnomon.expr.functions.scalar import SCALAR
 from gnomon.expr.node import Expr, cast
 from gnomon.expr.oracle import evaluate
-from gnomon.expr.scalar import SCALAR
+from gnomon.plan.gpu.spread import spread
 from gnomon.plan.pipeline import plan
 from gnomon.plan.signature import signature_of
-from gnomon.plan.spread import spread
 from gnomon.plan.statement import SAVERS, Store, Structure
 from gnomon.runtime.compiler import cross, jit
 from gnomon.runtime.compiler.host import host

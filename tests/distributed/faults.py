@@ -14,7 +14,7 @@ import numpy as np
 
 import gnomon as mx
 from gnomon import ranks
-from gnomon.launch_rank import own_rank
+from gnomon.launch.rank import own_rank
 
 
 def fail(store, how):

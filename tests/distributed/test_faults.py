@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from distributed import job
 
-from gnomon import launch
+from gnomon.launch import command as launch
 
 MESSAGES = {
     "kill": r"rank {who} \(host \S+, process \d+\) (died|was killed).*; the job ends",

@@ -42,7 +42,7 @@ def test_a_cut_link_ends_the_job(tmp_path, host, after):
     """At once after the ranks' processes began, while MPI starts, or in the midst of work."""
     with hosts.made(3, tmp_path) as them:
         job = them.start("tests/distributed/faults.py", "kill", 0, -1, dist_heartbeat_seconds=2)
-        while len(them.processes("launch_rank")) < 3:
+        while len(them.processes("launch/rank")) < 3:
             time.sleep(0.05)
         time.sleep(after)
         them.cut(host)

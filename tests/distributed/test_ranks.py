@@ -8,7 +8,7 @@ import sys
 import pytest
 from distributed import job, values
 
-from gnomon import launch
+from gnomon.launch import command as launch
 
 
 @pytest.mark.parametrize("ranks", [1, 3, pytest.param(4, marks=pytest.mark.long)])
@@ -123,7 +123,7 @@ def test_wrong_arguments_of_the_launcher_are_told_in_one_line(arguments, words):
 
 def test_the_launcher_loads_no_arrays():
     """It starts as soon as it can, also on a machine that has much to do."""
-    done = alone("import sys, gnomon.cli, gnomon.launch; print('numpy' in sys.modules)")
+    done = alone("import sys, gnomon.cli, gnomon.launch.command; print('numpy' in sys.modules)")
     assert done.stdout == "False\n", done.stderr
 
 

@@ -15,7 +15,7 @@ from gnomon.base import EngineError
 from gnomon.context import cpu
 from gnomon.engine import threaded, turns
 from gnomon.engine.engine import Engine
-from gnomon.record import put
+from gnomon.ground.record import put
 
 
 @pytest.fixture

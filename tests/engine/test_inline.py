@@ -8,7 +8,7 @@ import pytest
 
 from gnomon import engine
 from gnomon.base import EngineError
-from gnomon.record import put
+from gnomon.ground.record import put
 
 
 def test_a_ready_kernel_runs_on_the_pushing_thread_before_the_push_returns(any_engine):

@@ -22,9 +22,9 @@ from gnomon.engine.thread import ThreadState
 from gnomon.engine.turns import turns
 from gnomon.engine.var import Var
 from gnomon.engine.work_queue import WorkQueue
-from gnomon.lock import reentrant
+from gnomon.ground.lock import reentrant
+from gnomon.ground.record import put
 from gnomon.native.serve import compiled, served
-from gnomon.record import put
 from gnomon.runtime.statements.fields import lock_owner
 
 FUNCTIONS = (push_sync, push, admit, leave, turns)

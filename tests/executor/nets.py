@@ -5,9 +5,9 @@ import numpy as np
 from gnomon import dtype
 from gnomon.context import cpu
 from gnomon.executor.arena import Arena
-from gnomon.executor.draws import Draws
-from gnomon.executor.layout import Mode, Network, lay_out
-from gnomon.executor.program import Builder, place
+from gnomon.executor.programs.draws import Draws
+from gnomon.executor.programs.layout import Mode, Network, lay_out
+from gnomon.executor.programs.program import Builder, place
 from gnomon.expr.node import Buffer
 from gnomon.graph import infer
 from gnomon.graph.node import Entry, Graph, Node, variable

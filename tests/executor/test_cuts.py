@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gnomon as mx
-from gnomon.executor.cuts import sending
+from gnomon.executor.programs.cuts import sending
 
 
 @pytest.fixture

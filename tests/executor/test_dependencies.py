@@ -3,11 +3,11 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gnomon.executor.dependencies import Memory, Part, waits
-from gnomon.graph.form import Form
-from gnomon.graph.memory import Value, plan
+from gnomon.executor.programs.dependencies import Memory, Part, waits
 from gnomon.graph.node import Entry, Node
-from gnomon.graph.task import Task
+from gnomon.graph.tasks.form import Form
+from gnomon.graph.tasks.memory import Value, plan
+from gnomon.graph.tasks.task import Task
 
 
 def task(reads, *made):

@@ -8,9 +8,9 @@ import pytest
 import gnomon as mx
 from gnomon import config
 from gnomon.executor.later import latest
+from gnomon.ground.record import put
 from gnomon.ndarray.lazy import notes
 from gnomon.ndarray.lazy.fusion_group import here
-from gnomon.record import put
 
 STEPS = {
     "relu": lambda x: [mx.nd.relu(x)],

@@ -7,8 +7,8 @@ import pytest
 
 import gnomon as mx
 from gnomon import config
-from gnomon.executor import program
 from gnomon.executor.inputs import Input
+from gnomon.executor.programs import program
 from gnomon.runtime.kernels.template import blocks_of
 
 RNG = np.random.default_rng(5)

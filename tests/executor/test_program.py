@@ -5,9 +5,9 @@ import pytest
 from executor.nets import Bound, node
 
 from gnomon import resource
-from gnomon.graph.memory import overlaps
 from gnomon.graph.node import Entry, Node, variable
-from gnomon.graph.share import sharings
+from gnomon.graph.tasks.memory import overlaps
+from gnomon.graph.tasks.share import sharings
 from gnomon.ops import registry
 
 

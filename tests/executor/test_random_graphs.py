@@ -7,11 +7,11 @@ import pytest
 
 import gnomon as mx
 from gnomon import config
-from gnomon.graph import passes
+from gnomon.graph.passes import pipeline
 
 sym = mx.sym
 SHAPE = (2, 4, 6, 6)
-NAMES = [name for name, _ in passes.PIPELINE]
+NAMES = [name for name, _ in pipeline.PIPELINE]
 
 
 class Grower:
@@ -119,9 +119,9 @@ def test_passes_keep_values(seed, train, kind, monkeypatch):
         expected = results(net, train, kind)
     largest = max(np.abs(v).max(initial=0) for v in expected.values())
     rough, fine = (2e-3, 3e-5 * largest) if kind == "float32" else (1e-6, 1e-9 * largest)
-    every = passes.PIPELINE
+    every = pipeline.PIPELINE
     for chosen in (NAMES, *([name] for name in NAMES)):
-        monkeypatch.setattr(passes, "PIPELINE", tuple(p for p in every if p[0] in chosen))
+        monkeypatch.setattr(pipeline, "PIPELINE", tuple(p for p in every if p[0] in chosen))
         found = results(net, train, kind)
         assert found.keys() == expected.keys()
         for name, values in found.items():

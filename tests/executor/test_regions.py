@@ -5,7 +5,7 @@ import pytest
 
 import gnomon as mx
 from gnomon import config
-from gnomon.graph import regions
+from gnomon.graph.tasks import regions
 from gnomon.runtime.execution import threads
 
 sym = mx.sym

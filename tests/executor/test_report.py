@@ -13,7 +13,7 @@ import pytest
 
 import gnomon as mx
 from gnomon.base import GnomonError
-from gnomon.executor.drawing import ACROSS, DOWN, WIDTH, Column, layers, ordered, places
+from gnomon.executor.report.drawing import ACROSS, DOWN, WIDTH, Column, layers, ordered, places
 
 EMPTY = {"meta", "path", "rect", "line", "i"}
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")

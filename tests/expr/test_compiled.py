@@ -14,7 +14,7 @@ from gnomon.expr.diff import vjp
 from gnomon.expr.node import Buffer, Expr, cast, set_address
 from gnomon.expr.oracle import evaluate
 from gnomon.expr.walk import postorder
-from gnomon.record import put
+from gnomon.ground.record import put
 from gnomon.runtime.devices import pool
 from gnomon.runtime.statements import inspect
 from gnomon.runtime.statements.prepare import Store, prepare

@@ -9,7 +9,7 @@ import pytest
 
 from gnomon import dtype as dt
 from gnomon.expr import fn
-from gnomon.expr.frontend import op
+from gnomon.expr.functions.frontend import op
 from gnomon.expr.node import Buffer
 from gnomon.expr.oracle import evaluate
 from gnomon.expr.source import OperatorError

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gnomon.expr import fn
-from gnomon.expr.frontend import op
+from gnomon.expr.functions.frontend import op
 from gnomon.shadow import F, Tensor
 
 POINTS, H = 60, 1e-6

@@ -10,7 +10,7 @@ import types
 import numpy as np
 import pytest
 
-from gnomon.expr.frontend import op
+from gnomon.expr.functions.frontend import op
 from gnomon.expr.source import OperatorError
 
 TABLE = np.zeros(3)

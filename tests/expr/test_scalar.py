@@ -11,10 +11,10 @@ from scipy import special
 from gnomon import dtype as dt
 from gnomon.base import GnomonError
 from gnomon.expr import fn
-from gnomon.expr.formula import Tape, prim, select, write
+from gnomon.expr.functions.formula import Tape, prim, select, write
+from gnomon.expr.functions.scalar import SCALAR, ScalarFn
 from gnomon.expr.node import Buffer
 from gnomon.expr.oracle import evaluate
-from gnomon.expr.scalar import SCALAR, ScalarFn
 from gnomon.shadow import Tensor, TensorContainer
 
 ANY, POSITIVE, UNIT, ABOVE_ONE = (-4.0, 4.0), (0.05, 6.0), (-0.95, 0.95), (1.05, 9.0)

@@ -12,8 +12,8 @@ from typing import Any
 
 from gnomon import shadow
 from gnomon.expr import fn
+from gnomon.expr.functions.scalar import ScalarFn
 from gnomon.expr.node import Expr
-from gnomon.expr.scalar import ScalarFn
 from gnomon.shadow import Tensor
 from tests.fuzz import lines
 

@@ -29,9 +29,9 @@ from gnomon import shadow
 from gnomon.base import GnomonError
 from gnomon.expr import unsupported
 from gnomon.expr.diff import vjp
+from gnomon.expr.functions.scalar import SCALAR
 from gnomon.expr.node import Buffer, Cast, Expr, Map, as_expr
 from gnomon.expr.oracle import evaluate
-from gnomon.expr.scalar import SCALAR
 from gnomon.expr.walk import postorder
 from gnomon.plan.statement import SAVERS
 from gnomon.shadow import Tensor

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from gnomon.base import DeviceError
+from gnomon.plan.gpu.spread import spread
 from gnomon.plan.pipeline import plan
-from gnomon.plan.spread import spread
 from gnomon.plan.statement import Store, Structure
 from gnomon.runtime.devices.cuda import gpu, library
 from gnomon.runtime.devices.cuda.driver import Driver, Image

@@ -13,9 +13,9 @@ from gnomon import config
 from gnomon import dtype as dt
 from gnomon.expr import ext
 from gnomon.expr.node import Expr, cast
-from gnomon.plan.grid import Body, Loop, Share, When, Wide
+from gnomon.plan.gpu.grid import Body, Loop, Share, When, Wide
+from gnomon.plan.gpu.tile import PITCH
 from gnomon.plan.statement import Store
-from gnomon.plan.tile import PITCH
 from tests.code.gpu import entries
 from tests.gpu.moved import both, moved, run
 from tests.gpu.test_wide import DTYPES, matrices, part

@@ -11,7 +11,7 @@ from gnomon import config
 from gnomon import dtype as dt
 from gnomon.expr import ext
 from gnomon.expr.node import Buffer, Expr, cast
-from gnomon.plan.grid import Body, Loop, Wide
+from gnomon.plan.gpu.grid import Body, Loop, Wide
 from gnomon.plan.statement import Store
 from tests.code.gpu import entries
 from tests.gpu.moved import moved, run

@@ -7,8 +7,8 @@ import gnomon as mx
 from gnomon import config
 from gnomon.dtype import float32
 from gnomon.graph import infer
-from gnomon.graph.channels_last import channels_last
 from gnomon.graph.node import Entry, Graph, Node, variable
+from gnomon.graph.passes.channels_last import channels_last
 from gnomon.graph.typed_graph import TypedGraph
 from gnomon.ops import registry
 from gnomon.ops.nn.convolution import ChannelsLast

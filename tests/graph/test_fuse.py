@@ -5,11 +5,11 @@ from itertools import pairwise
 from gnomon import dtype
 from gnomon.expr.composite import Call
 from gnomon.graph import infer
-from gnomon.graph.fuse import LARGEST, fuse
 from gnomon.graph.node import Entry, Graph, Node, variable
-from gnomon.graph.share import aliases, sharings
-from gnomon.graph.split import split
-from gnomon.graph.task import Buffers, express, lives, used_entries
+from gnomon.graph.tasks.fuse import LARGEST, fuse
+from gnomon.graph.tasks.share import aliases, sharings
+from gnomon.graph.tasks.split import split
+from gnomon.graph.tasks.task import Buffers, express, lives, used_entries
 from gnomon.ops import registry
 
 

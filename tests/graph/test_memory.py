@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gnomon.graph import memory
-from gnomon.graph.memory import Plan, Sharing, Value, overlaps, plan
+from gnomon.graph.tasks import memory
+from gnomon.graph.tasks.memory import Plan, Sharing, Value, overlaps, plan
 
 
 def chain(count, size=64):

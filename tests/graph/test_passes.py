@@ -6,15 +6,15 @@ import pytest
 import gnomon as mx
 from gnomon import config, dtype
 from gnomon.graph import infer
-from gnomon.graph.constants import SMALL, constants
-from gnomon.graph.cse import cse
-from gnomon.graph.dce import alive
-from gnomon.graph.fold_norm import fold_norm
 from gnomon.graph.node import Entry, Graph, Node, variable
-from gnomon.graph.pack_weights import pack_weights
-from gnomon.graph.passes import rewritten
-from gnomon.graph.simplify import simplify
-from gnomon.graph.task import Buffers, express, used_entries
+from gnomon.graph.passes.constants import SMALL, constants
+from gnomon.graph.passes.cse import cse
+from gnomon.graph.passes.fold_norm import fold_norm
+from gnomon.graph.passes.pack_weights import pack_weights
+from gnomon.graph.passes.pipeline import rewritten
+from gnomon.graph.passes.simplify import simplify
+from gnomon.graph.tasks.dce import alive
+from gnomon.graph.tasks.task import Buffers, express, used_entries
 from gnomon.graph.typed_graph import Purpose, TypedGraph
 from gnomon.graph.verify import check
 from gnomon.ops import registry

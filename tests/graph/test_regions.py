@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from gnomon.dtype import float32
 from gnomon.expr import call, fn
 from gnomon.expr.node import Buffer
-from gnomon.graph import regions as search
-from gnomon.graph.cost_model import Cost, cost
-from gnomon.graph.form import Form
-from gnomon.graph.memory import Sharing, Value, overlaps, plan
 from gnomon.graph.node import Entry, Node
-from gnomon.graph.regions import (
+from gnomon.graph.tasks import regions as search
+from gnomon.graph.tasks.cost_model import Cost, cost
+from gnomon.graph.tasks.form import Form
+from gnomon.graph.tasks.memory import Sharing, Value, overlaps, plan
+from gnomon.graph.tasks.regions import (
     LONGEST,
     SHARED,
     Region,
@@ -23,7 +23,7 @@ from gnomon.graph.regions import (
     regions,
     too_large,
 )
-from gnomon.graph.task import Task, lives
+from gnomon.graph.tasks.task import Task, lives
 
 LONG = 1_000_000
 

@@ -8,10 +8,10 @@ from gnomon import config, dtype
 from gnomon.expr.ext.reduce import Reduce
 from gnomon.expr.walk import postorder
 from gnomon.graph import infer
-from gnomon.graph.fuse import fuse
 from gnomon.graph.node import Entry, Graph, Node, variable
-from gnomon.graph.shared_reductions import cut_reductions
-from gnomon.graph.task import Buffers, express
+from gnomon.graph.tasks.fuse import fuse
+from gnomon.graph.tasks.shared_reductions import cut_reductions
+from gnomon.graph.tasks.task import Buffers, express
 from gnomon.ops import registry
 
 PICTURES = (2, 4, 3, 3)

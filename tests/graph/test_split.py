@@ -4,8 +4,8 @@ import pytest
 
 from gnomon.expr.call import Dot, dot
 from gnomon.expr.node import Buffer
-from gnomon.graph import split
-from gnomon.graph.form import Form
+from gnomon.graph.tasks import split
+from gnomon.graph.tasks.form import Form
 
 
 class Endless(Dot):

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from native.samples import ABSENT, LIMIT, Leaf, Node, explode, leaves, node
 
-from gnomon.collector import resting
+from gnomon.ground.collector import resting
 from gnomon.native.words import Boxed, native
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from threading import get_ident
 from typing import Any, ClassVar, Final, cast
 
+from gnomon.ground.record import Frozen, put, put_all
 from gnomon.native.memory import swap
 from gnomon.native.words import (
     Boxed,
@@ -32,7 +33,6 @@ from gnomon.native.words import (
     word,
     wrapped,
 )
-from gnomon.record import Frozen, put, put_all
 
 LIMIT = 5
 ABSENT = object()

@@ -324,7 +324,7 @@ def test_methods():
 
 HEAD = """from __future__ import annotations
 from typing import Any
-from gnomon.collector import resting
+from gnomon.ground.collector import resting
 from gnomon.native.words import *
 class Point:
     __slots__ = ("x", "y")

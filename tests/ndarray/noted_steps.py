@@ -6,10 +6,10 @@ from typing import Any
 
 from gnomon import nd
 from gnomon.executor import recorded_step
+from gnomon.ground.record import put
 from gnomon.ndarray.lazy import notes
 from gnomon.ndarray.lazy.fusion_group import here
 from gnomon.ndarray.lazy.marks import Mark
-from gnomon.record import put
 
 AT_FIRST = 2  # times that a step comes here before it is a program
 

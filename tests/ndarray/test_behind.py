@@ -21,10 +21,10 @@ from ndarray.test_programs import program
 from streamed import Slow, all_behind
 
 from gnomon import autograd, config, cpu, engine, nd, optimizer, sym
+from gnomon.ground.record import put
 from gnomon.native import serve
 from gnomon.ndarray.lazy import applied, notes, repeat
 from gnomon.ndarray.lazy.fusion_group import here
-from gnomon.record import put
 from gnomon.runtime.execution import program as programs
 from gnomon.runtime.execution import stream
 from gnomon.runtime.statements.fields import readable

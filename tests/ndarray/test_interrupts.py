@@ -32,7 +32,7 @@ def interrupted():
             armed = False
             raise KeyboardInterrupt
 
-    def repeat(work):  # not a loop within `try`: see `gnomon.lock`
+    def repeat(work):  # not a loop within `try`: see `gnomon.ground.lock`
         while armed:  # a finaliser may swallow the exception
             work()
 

@@ -9,9 +9,9 @@ import pytest
 
 from gnomon import autograd, config, nd
 from gnomon.base import DeviceError
+from gnomon.ground.record import put
 from gnomon.ndarray.lazy import fused
 from gnomon.ndarray.lazy.fusion_group import here
-from gnomon.record import put
 from gnomon.runtime.devices import pool
 
 SIZES = [30, 300_000]  # computed operator by operator, by one kernel

@@ -14,10 +14,10 @@ import gnomon as mx
 from gnomon import config
 from gnomon.engine.job import make_job
 from gnomon.engine.var import NO_JOBS
+from gnomon.ground.record import put
 from gnomon.native.serve import binding
 from gnomon.ndarray.core.chunk import Chunk
 from gnomon.ndarray.lazy.landing import fast_path
-from gnomon.record import put
 from gnomon.runtime.ffi import Block
 
 KERNEL = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)

@@ -7,11 +7,11 @@ from threading import Thread
 import pytest
 
 from gnomon import nd
+from gnomon.ground.record import put
 from gnomon.ndarray.core.layout import Layout
 from gnomon.ndarray.lazy import gather as gather_module
 from gnomon.ndarray.lazy import invoke
 from gnomon.ndarray.lazy.gather import gather
-from gnomon.record import put
 from gnomon.runtime.ffi import ffi
 
 

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from gnomon import config, nd
+from gnomon.ground.record import put
 from gnomon.native.serve import binding
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.lazy.fusion_group import here
 from gnomon.ndarray.lazy.native_pend import Rules, native_pend
 from gnomon.ndarray.lazy.numbers import sharing_of
 from gnomon.ops import registry
-from gnomon.record import put
 
 SHAPES = [(3,), (2, 3)]
 

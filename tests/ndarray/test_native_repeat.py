@@ -13,6 +13,7 @@ import pytest
 from gnomon import autograd, config, engine, nd
 from gnomon.base import DeviceError
 from gnomon.engine.var import NO_JOBS
+from gnomon.ground.record import put
 from gnomon.native import serve
 from gnomon.native.serve import served
 from gnomon.ndarray.core import chunk
@@ -21,7 +22,6 @@ from gnomon.ndarray.lazy import materialize, repeat
 from gnomon.ndarray.lazy.applied import applying
 from gnomon.ndarray.lazy.fusion_group import here
 from gnomon.ndarray.lazy.trace import EMPTY
-from gnomon.record import put
 from gnomon.runtime.devices import pool
 from gnomon.runtime.statements.fields import readable
 

@@ -10,9 +10,9 @@ import pytest
 
 from gnomon import autograd, engine, nd
 from gnomon.base import EngineError, GnomonError, ParamError, ShapeError
+from gnomon.ground.record import put
 from gnomon.ndarray.core.bounded_cache import BoundedCache
 from gnomon.ndarray.lazy import applied
-from gnomon.record import put
 from gnomon.runtime.statements.fields import readable
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gnomon import shadow
-from gnomon.expr.primitive import PRIMITIVES
+from gnomon.expr.functions.primitive import PRIMITIVES
 from gnomon.plan.schedule import COSTS
 from gnomon.plan.share import CHEAP
 from gnomon.runtime.statements.prepare import Store, prepare

@@ -16,8 +16,8 @@ from gnomon import dtype as dt
 from gnomon import shadow
 from gnomon.base import DTypeError
 from gnomon.expr import fn
+from gnomon.expr.functions.scalar import SCALAR
 from gnomon.expr.oracle import evaluate
-from gnomon.expr.scalar import SCALAR
 from gnomon.shadow import F, Tensor
 
 INTEGERS = "int8 uint8 int32 int64".split()

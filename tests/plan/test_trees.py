@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gnomon.expr.functions.scalar import SCALAR
 from gnomon.expr.node import Expr
 from gnomon.expr.oracle import evaluate
-from gnomon.expr.scalar import SCALAR
 from gnomon.expr.walk import postorder
 from gnomon.plan.statement import SAVERS, Store
 from gnomon.runtime.statements.prepare import prepare

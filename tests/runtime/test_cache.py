@@ -21,9 +21,9 @@ from gnomon import dtype as dt
 from gnomon.code import target as targets
 from gnomon.expr import ext, fn
 from gnomon.expr.composite import Chainer
+from gnomon.expr.functions.scalar import SCALAR
 from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.reducer import REDUCERS, Reducer, from_operator
-from gnomon.expr.scalar import SCALAR
 from gnomon.plan import form
 from gnomon.plan.statement import Store, Structure
 from gnomon.runtime.compiler import cross, disk, key, objects

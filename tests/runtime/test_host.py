@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gnomon import config
-from gnomon.code.levels import LEVELS
+from gnomon.ground.levels import LEVELS
 from gnomon.runtime.compiler import disk, host, llvm
 from gnomon.runtime.compiler.host import HostInfo
 

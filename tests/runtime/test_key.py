@@ -39,6 +39,7 @@ def test_another_machine_or_version_has_other_names(monkeypatch: pytest.MonkeyPa
 def test_the_digest_of_sources(tmp_path: Path) -> None:
     for name in key.SOURCES:
         path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
         if path.suffix:
             path.write_text("x = 1\n")
         else:

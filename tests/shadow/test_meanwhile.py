@@ -15,8 +15,8 @@ import pytest
 from gnomon import shadow
 from gnomon.base import GnomonError
 from gnomon.expr.pattern import EPOCH, pattern_of
-from gnomon.lock import first_use
-from gnomon.record import put
+from gnomon.ground.lock import first_use
+from gnomon.ground.record import put
 from gnomon.runtime.statements import call_cache, dispatch
 from gnomon.shadow import TensorContainer, fn
 

@@ -12,9 +12,9 @@ import pytest
 
 from gnomon import config
 from gnomon.expr.arguments import Memory
+from gnomon.expr.functions.scalar import SCALAR, ScalarFn
 from gnomon.expr.node import Expr
 from gnomon.expr.pattern import pattern_of
-from gnomon.expr.scalar import SCALAR, ScalarFn
 from gnomon.runtime.statements import (
     call_cache,
     call_cache_code,

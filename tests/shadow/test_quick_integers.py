@@ -5,8 +5,8 @@ import pytest
 
 from gnomon import config
 from gnomon.base import GnomonError
+from gnomon.expr.functions.scalar import SCALAR
 from gnomon.expr.node import map_over
-from gnomon.expr.scalar import SCALAR
 from gnomon.runtime.statements import call_cache
 from gnomon.shadow import Tensor, TypecastExp, tcast
 

@@ -6,8 +6,8 @@ import inspect
 
 import pytest
 
+from gnomon.expr.functions.scalar import ScalarFn
 from gnomon.expr.node import Expr
-from gnomon.expr.scalar import ScalarFn
 from gnomon.runtime.statements import call_cache
 from gnomon.shadow import Tensor, TensorContainer
 

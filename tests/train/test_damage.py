@@ -270,7 +270,7 @@ def test_packing_that_is_killed_leaves_the_old_file(tmp_path):
     (tmp_path / "a.rec").write_bytes(b"before")
     code = """
         import os, signal
-        from gnomon import im2rec
+        from gnomon.commands import im2rec
         from gnomon.cli import main
         im2rec.Bar.update = lambda self: os.kill(os.getpid(), signal.SIGKILL)
         main(["im2rec", "a", "img", "--pass-through", "--num-thread", "1"])

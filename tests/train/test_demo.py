@@ -7,7 +7,8 @@ import sys
 import numpy as np
 import pytest
 
-from gnomon import cli, config, demo, doctor
+from gnomon import cli, config
+from gnomon.commands import demo, doctor
 
 HELD_OUT_START = [3, 3, 8, 8, 7, 2, 2, 4]
 

@@ -6,7 +6,7 @@ import pytest
 
 import gnomon as mx
 from gnomon import cli
-from gnomon.bar import Bar
+from gnomon.ground.bar import Bar
 
 RNG = np.random.default_rng(0)
 
@@ -156,7 +156,7 @@ def test_what_is_no_image_is_told_and_left_out(folder, capsys):
 
 def test_a_bar_on_a_terminal(monkeypatch, capsys):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    monkeypatch.setattr("gnomon.bar.PAUSE", 0)
+    monkeypatch.setattr("gnomon.ground.bar.PAUSE", 0)
     with Bar(2, "x") as bar:
         bar.update()
         bar.say("odd")

@@ -8,7 +8,7 @@ from gnomon.code.libm import tables
 from gnomon.code.libm.exponential import LN2_DOUBLE, LN2_SINGLE, LOG2_E, exp_rest, rest
 from gnomon.code.libm.kit import INF, Kit
 from gnomon.code.libm.logarithm import log
-from gnomon.expr.derivative import NORMAL_AT_ZERO
+from gnomon.expr.functions.derivative import NORMAL_AT_ZERO
 from gnomon.expr.term import Term
 
 NEAR = 3.0  # where the polynomials of the normal tail end

@@ -17,7 +17,7 @@ from gnomon.code.libm.logarithm import LOG2_E, log
 from gnomon.code.libm.power import long_log2
 from gnomon.code.libm.trigonometric import sinpi
 from gnomon.expr.term import Term
-from gnomon.record import record
+from gnomon.ground.record import record
 
 SHIFT = 4.0
 

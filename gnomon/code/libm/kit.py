@@ -14,7 +14,7 @@ import numpy as np
 from gnomon import dtype as dt
 from gnomon.dtype import DType
 from gnomon.expr.term import Arena, Number, Term
-from gnomon.record import record
+from gnomon.ground.record import record
 
 INF, NAN = math.inf, math.nan
 LONG = 10  # coefficients of a polynomial whose steps had better not wait for each other

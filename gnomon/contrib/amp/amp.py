@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gnomon.lock import load_module
+from gnomon.ground.lock import load_module
 from gnomon.ops import precision
 
 

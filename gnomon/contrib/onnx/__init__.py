@@ -1,6 +1,6 @@
 """`mx.contrib.onnx`: the place where MXNet 1.x has its readers and writers of ONNX files."""
 
-from gnomon.absent import finding
+from gnomon.compatibility.absent import finding
 from gnomon.onnx import export_model, get_model_metadata, import_model, import_to_gluon
 
 __all__ = ["export_model", "get_model_metadata", "import_model", "import_to_gluon"]

@@ -1,6 +1,6 @@
 """Stochastic gradients whose variance a full gradient, taken now and then, reduces (SVRG)."""
 
-from gnomon.absent import finding
+from gnomon.compatibility.absent import finding
 from gnomon.contrib.svrg_optimization import svrg_module
 from gnomon.contrib.svrg_optimization.svrg_module import SVRGModule
 

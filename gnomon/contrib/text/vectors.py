@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from gnomon.base import FormatError
-from gnomon.files import opened
+from gnomon.ground.files import opened
 
 
 def read_vectors(

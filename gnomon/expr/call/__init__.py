@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from gnomon.expr.call.dot import BatchDot, Dot, batch_dot, dot
-from gnomon.lock import load_module as _load_module
+from gnomon.ground.lock import load_module as _load_module
 
 if TYPE_CHECKING:
     from gnomon.expr.call.conv import (

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from gnomon.expr import fn
-from gnomon.record import record
+from gnomon.ground.record import record
 
 Parts = Sequence[Any]
 

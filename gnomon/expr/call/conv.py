@@ -20,7 +20,7 @@ from gnomon.expr.ext import broadcast_axis, reduce, reshape
 from gnomon.expr.ext.patch import Patch
 from gnomon.expr.node import Expr
 from gnomon.expr.window import Sizes, places, span, windows
-from gnomon.record import record
+from gnomon.ground.record import record
 
 Array = np.ndarray[Any, Any]
 

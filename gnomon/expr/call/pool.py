@@ -24,7 +24,7 @@ from gnomon.expr.node import Expr
 from gnomon.expr.reducer import ARGMAX, SUM
 from gnomon.expr.term import Term
 from gnomon.expr.window import Sizes, places, windows
-from gnomon.record import record
+from gnomon.ground.record import record
 from gnomon.shape import prod
 
 if TYPE_CHECKING:

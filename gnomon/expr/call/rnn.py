@@ -31,7 +31,7 @@ from gnomon.expr.ext import (
     transpose,
 )
 from gnomon.expr.node import Expr, Scalar
-from gnomon.record import record
+from gnomon.ground.record import record
 from gnomon.shape import prod
 
 Shape = tuple[int, ...]

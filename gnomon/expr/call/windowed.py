@@ -11,7 +11,7 @@ from gnomon.expr.call.dot import batch_dot
 from gnomon.expr.ext import broadcast_to, reduce, reshape, transpose
 from gnomon.expr.ext.patch import Pack, Patch, Unpack
 from gnomon.expr.node import Expr
-from gnomon.record import record
+from gnomon.ground.record import record
 from gnomon.shape import prod
 
 Sizes = tuple[int, ...]

@@ -20,7 +20,7 @@ from gnomon.expr.index import Index
 from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.reducer import SUM
 from gnomon.expr.term import Term
-from gnomon.record import record
+from gnomon.ground.record import record
 
 
 @record()

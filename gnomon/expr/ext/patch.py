@@ -21,7 +21,7 @@ from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.reducer import SUM, check_numbers
 from gnomon.expr.term import Term
 from gnomon.expr.window import places, span
-from gnomon.record import record
+from gnomon.ground.record import record
 from gnomon.shape import prod
 
 Pair = tuple[int, ...]

@@ -18,7 +18,7 @@ from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.reducer import MAXIMUM, MINIMUM, SUM, Reducer, check_numbers
 from gnomon.expr.term import Term
 from gnomon.expr.window import places
-from gnomon.record import record
+from gnomon.ground.record import record
 
 Pair = tuple[int, ...]
 POOLERS = {"sum": SUM, "avg": SUM, "max": MAXIMUM, "min": MINIMUM}

@@ -15,10 +15,10 @@ from gnomon.expr.arguments import explained
 from gnomon.expr.axes import checked_sizes, normal_axes, normal_axis
 from gnomon.expr.composite import Chainer, Sizes, composite
 from gnomon.expr.ext.reshape import reshape
+from gnomon.expr.functions.scalar import SCALAR
 from gnomon.expr.index import Index
 from gnomon.expr.node import Buffer, Expr, Scalar, cast, check_expr, map_over
 from gnomon.expr.reducer import REDUCERS, Reducer, check_numbers
-from gnomon.expr.scalar import SCALAR
 from gnomon.expr.term import Term
 from gnomon.expr.view import view_of
 

@@ -20,11 +20,11 @@ from gnomon.gluon.block.program import Lease, applied, gradients
 from gnomon.gluon.block.site import Site
 from gnomon.gluon.block.trace import Trace, infer_params
 from gnomon.gluon.parameter import DeferredInitializationError, Parameter
+from gnomon.ground.record import put
 from gnomon.ndarray.core import storage_types
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.core.tape import Network, Node, Output, changes, source
-from gnomon.record import put
 
 Arrays = Sequence[Any]
 OpHook = tuple[Callable[..., Any], bool]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gnomon.base import DTypeError, EngineError, GnomonError, ShapeError
-from gnomon.frames import shorten
+from gnomon.ground.frames import shorten
 from gnomon.ndarray import NDArray
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gnomon.base import FormatError
-from gnomon.files import path_of, read_bytes, replacing
+from gnomon.ground.files import path_of, read_bytes, replacing
 
 TRACE = "in_format", "out_format", "inputs", "symbol"
 

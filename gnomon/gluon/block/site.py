@@ -8,10 +8,10 @@ from typing import Any
 from gnomon.context import Context
 from gnomon.executor.arena import Arena
 from gnomon.executor.arrays import in_program
-from gnomon.executor.cuts import sending
 from gnomon.executor.inputs import hidden
 from gnomon.executor.network import Bound
 from gnomon.executor.passes import Passes
+from gnomon.executor.programs.cuts import sending
 from gnomon.gluon.block.program import Program
 from gnomon.ndarray.core.array import of_zeros
 from gnomon.ndarray.core.bounded_cache import BoundedCache

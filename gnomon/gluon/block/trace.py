@@ -12,8 +12,8 @@ from gnomon.gluon.block.structure import Format, flatten, regroup
 from gnomon.gluon.parameter import Parameter
 from gnomon.graph import infer
 from gnomon.graph.node import Entry
+from gnomon.ground.record import record
 from gnomon.ops.infer import show_shape
-from gnomon.record import record
 
 
 @record(slots=False)

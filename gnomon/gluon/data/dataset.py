@@ -9,7 +9,7 @@ from typing import Any
 
 from gnomon import ndarray as nd
 from gnomon.base import ParamError, ShapeError, check_kind, complaint
-from gnomon.files import path_of
+from gnomon.ground.files import path_of
 from gnomon.recordio import MXIndexedRecordIO
 
 __all__ = ["ArrayDataset", "Dataset", "RecordFileDataset", "SimpleDataset"]

@@ -1,6 +1,6 @@
 """Layers of networks."""
 
-from gnomon.absent import finding
+from gnomon.compatibility.absent import finding
 from gnomon.gluon.block import Block, HybridBlock, SymbolBlock
 from gnomon.gluon.nn.activations import ELU, GELU, SELU, Activation, LeakyReLU, PReLU, Swish
 from gnomon.gluon.nn.basic_layers import (

@@ -1,6 +1,6 @@
 """Recurrent layers, and the cells that they are made of."""
 
-from gnomon.absent import finding
+from gnomon.compatibility.absent import finding
 from gnomon.gluon.rnn import rnn_cell, rnn_layer
 from gnomon.gluon.rnn.rnn_cell import (
     BidirectionalCell,

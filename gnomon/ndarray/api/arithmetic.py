@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gnomon.base import GnomonError, check_kind, complaint
-from gnomon.frames import shorten
+from gnomon.ground.frames import shorten
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.bounded_cache import LEARNT
 from gnomon.ndarray.core.layout import Layout

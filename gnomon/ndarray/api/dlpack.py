@@ -9,8 +9,8 @@ import numpy as np
 
 from gnomon.base import DTypeError, complaint
 from gnomon.context import Context, cpu
+from gnomon.ground.record import put
 from gnomon.ndarray.core.elsewhere import ways
-from gnomon.record import put
 
 _CPU, _CUDA, _GPU = (1, 0), 2, Context.devstr2type["gpu"]
 #: of each kind of capsule, the bytes in its structure before the tensor's (https://dmlc.github.io)

@@ -16,6 +16,7 @@ import numpy as np
 
 from gnomon import engine
 from gnomon.base import DTypeError, GnomonError, ShapeError, complaint
+from gnomon.ground.record import put
 from gnomon.ndarray.api.arithmetic import is_number
 from gnomon.ndarray.api.methods import cast, copied
 from gnomon.ndarray.core.array import Array
@@ -29,7 +30,6 @@ from gnomon.ndarray.lazy.fused import is_lost
 from gnomon.ndarray.lazy.invoke import check_write, invoke, written_anew
 from gnomon.ops import registry
 from gnomon.ops.infer import zero_is_unknown
-from gnomon.record import put
 
 BASIC = (int, np.integer, slice, type(None), type(Ellipsis))
 View = tuple[tuple[int, ...], tuple[int, ...], int]

@@ -8,7 +8,7 @@ from typing import Any
 from gnomon import dtype as dtypes
 from gnomon.base import GnomonError, ShapeError, check_kind, complaint
 from gnomon.context import Context
-from gnomon.frames import shorten
+from gnomon.ground.frames import shorten
 from gnomon.ndarray.api import functions
 from gnomon.ndarray.core import storage_types
 from gnomon.ndarray.core.array import Array, empty

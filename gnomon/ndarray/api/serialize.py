@@ -29,8 +29,8 @@ import numpy.typing as npt
 from gnomon import dtype as dtypes
 from gnomon.base import DTypeError, ParamError, complaint
 from gnomon.dtype import DType
-from gnomon.files import Reader, Source, kind_of, reading, replacing
-from gnomon.record import record
+from gnomon.ground.files import Reader, Source, kind_of, reading, replacing
+from gnomon.ground.record import record
 from gnomon.shape import prod
 
 LIST_MAGIC: Final = 0x112

@@ -19,13 +19,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gnomon import conversion, engine
 from gnomon import dtype as dtypes
+from gnomon import engine
 from gnomon.base import ParamError, complaint
+from gnomon.compatibility import conversion
 from gnomon.context import Context, current_context
 from gnomon.dtype import DType
 from gnomon.expr.layout import array_at
 from gnomon.expr.node import Buffer
+from gnomon.ground.record import Frozen, put, put_all
 from gnomon.native.serve import methods, served
 from gnomon.native.words import Boxed, native, new
 from gnomon.ndarray.core.chunk import Chunk, allocate, cleared
@@ -34,7 +36,6 @@ from gnomon.ndarray.core.elsewhere import ways
 from gnomon.ndarray.core.layout import Layout, dense, strided
 from gnomon.ndarray.core.tape import Place
 from gnomon.profiler import autostart  # noqa: F401  begins where the settings say so
-from gnomon.record import Frozen, put, put_all
 from gnomon.runtime.ffi import ffi, pointer
 
 _BRIEF = 1 << 14  # bytes: NumPy takes longer to make a view than to copy them

@@ -8,10 +8,10 @@ from typing import Any, Self
 from gnomon.context import Context
 from gnomon.engine import Var
 from gnomon.engine.var import begun
+from gnomon.ground.record import put
 from gnomon.native.serve import methods, served
 from gnomon.native.words import Boxed, native, new, whole
 from gnomon.ndarray.core.layout import Layout
-from gnomon.record import put
 from gnomon.runtime.devices import pool
 
 GPU = Context.devstr2type["gpu"]

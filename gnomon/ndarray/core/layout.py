@@ -12,8 +12,8 @@ from typing import Final
 
 from gnomon.base import ShapeError, complaint
 from gnomon.dtype import DType
+from gnomon.ground.record import Frozen, put
 from gnomon.native.words import whole
-from gnomon.record import Frozen, put
 from gnomon.shape import is_row_major, prod, row_major
 
 Shape = tuple[int, ...]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from gnomon.context import Context
+from gnomon.ground.record import put
 from gnomon.native.words import Words, native
 from gnomon.ndarray.core.array import Array, array_on
 from gnomon.ndarray.core.chunk import memory
 from gnomon.ndarray.core.layout import Layout
-from gnomon.record import put
 
 
 @native

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from gnomon.graph.gradient import Gradient, look
-from gnomon.record import put
+from gnomon.ground.record import put
 
 _numbers = itertools.count()
 _variables = itertools.count()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gnomon.dtype import DType
-from gnomon.expr.primitive import convert
+from gnomon.expr.functions.primitive import convert
 
 
 def converted(source: Any, dtype: DType) -> np.ndarray[Any, Any]:

@@ -24,13 +24,13 @@ from threading import get_ident
 from typing import Any
 
 from gnomon.base import GnomonError
-from gnomon.lock import load_module
+from gnomon.ground.lock import load_module
+from gnomon.ground.record import put
 from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.core.tape import Bundle, Node, Output, Place, reserved
 from gnomon.ndarray.lazy.fusion_group import FusionGroup
 from gnomon.ndarray.lazy.marks import PREDICTED, WEIGHT, Mark, Operand, admit, needed
 from gnomon.ndarray.lazy.recorded import Recorded
-from gnomon.record import put
 
 PATIENCE = 8  # nodes in a row that were opened, before no more programs are tried
 PREDICTING = -1  # the depth of programs that no gradients are asked of

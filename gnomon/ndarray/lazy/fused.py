@@ -14,12 +14,12 @@ from typing import Any, NamedTuple, cast
 from gnomon import engine
 from gnomon.base import DeviceError
 from gnomon.context import Context
+from gnomon.ground.record import put
 from gnomon.ndarray.core.chunk import Chunk, allocate
 from gnomon.ndarray.core.layout import Layout
 from gnomon.ndarray.lazy.numbers import word
 from gnomon.ndarray.lazy.recipe import Recipe, dispatch
 from gnomon.ndarray.lazy.trace import EMPTY, Near
-from gnomon.record import put
 from gnomon.runtime.execution.program import Done
 
 

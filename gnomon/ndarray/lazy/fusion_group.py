@@ -23,7 +23,8 @@ from typing import Any, Final
 from gnomon import config, engine
 from gnomon.context import Context
 from gnomon.engine.behind import is_certain
-from gnomon.lock import in_child, reentrant
+from gnomon.ground.lock import in_child, reentrant
+from gnomon.ground.record import Frozen, put
 from gnomon.native.serve import methods
 from gnomon.native.words import native, whole
 from gnomon.ndarray.core.array import Array, pending_in
@@ -31,7 +32,6 @@ from gnomon.ndarray.core.chunk import Chunk
 from gnomon.ndarray.core.layout import Layout
 from gnomon.ndarray.lazy.fused import LACK, Storing, apart, fused_or_not, held, lone, one_by_one
 from gnomon.ndarray.lazy.trace import EMPTY, SMALL, TraceNode
-from gnomon.record import Frozen, put
 
 HELD = 16 << 20  # bytes that a group may keep from being freed, beside one result
 GROUPS = 8  # open at a time in one thread

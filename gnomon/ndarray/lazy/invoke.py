@@ -17,7 +17,8 @@ from gnomon import engine
 from gnomon.base import GnomonError, ShapeError, complaint
 from gnomon.context import Context, current_context
 from gnomon.expr.node import Buffer, Expr
-from gnomon.frames import shorten
+from gnomon.ground.frames import shorten
+from gnomon.ground.record import put
 from gnomon.ndarray.core import storage_types
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.bounded_cache import RECIPES
@@ -46,7 +47,6 @@ from gnomon.ndarray.lazy.recipe import (
 )
 from gnomon.ndarray.lazy.recorded import Recorded
 from gnomon.ops import precision
-from gnomon.record import put
 from gnomon.resource import Position, at, generator
 
 Outputs = list[Any]

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from gnomon.engine.fast_path import fire
 from gnomon.engine.var import is_free, is_unread
+from gnomon.ground.record import put
 from gnomon.native.words import MOST, Parts, Words, native, scratch, wrapped
 from gnomon.ndarray.core.array import Array, materialize_in
 from gnomon.ndarray.core.chunk import Chunk
-from gnomon.record import put
 
 
 @native

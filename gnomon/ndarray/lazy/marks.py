@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from gnomon.dtype import int64
 from gnomon.expr.node import Buffer
+from gnomon.ground.record import Frozen, put
 from gnomon.native.words import whole
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.chunk import Chunk
@@ -15,7 +16,6 @@ from gnomon.ndarray.core.layout import Layout
 from gnomon.ndarray.core.tape import Place
 from gnomon.ndarray.lazy.recipe import Draws
 from gnomon.ops.op import Op, parameters
-from gnomon.record import Frozen, put
 
 KEPT = 1 << 14  # marks in all, of which a program counts as some; beyond, they are learnt anew
 WEIGHT = 64

@@ -19,6 +19,7 @@ from threading import get_ident
 from gnomon.engine.current import is_unobserved
 from gnomon.engine.fast_path import fire
 from gnomon.engine.var import is_free
+from gnomon.ground.record import put
 from gnomon.native.serve import methods
 from gnomon.native.words import Words, double_bits, native, scratch, single_bits
 from gnomon.ndarray.core.array import Array, materialize_in
@@ -26,7 +27,6 @@ from gnomon.ndarray.core.chunk import Chunk, memory
 from gnomon.ndarray.lazy.fusion_group import FusionGroup, emptied
 from gnomon.ndarray.lazy.recipe import Recipe
 from gnomon.ndarray.lazy.trace import TraceNode
-from gnomon.record import put
 from gnomon.runtime.once import once
 from gnomon.runtime.statements.launch_code import DOUBLE, FLOAT
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from gnomon import config
 from gnomon.engine.var import is_free
+from gnomon.ground.record import Frozen, put
 from gnomon.native.serve import binding
 from gnomon.native.words import native, new, whole
 from gnomon.ndarray.core.array import Array, address_of
@@ -25,7 +26,6 @@ from gnomon.ndarray.core.mode import is_recording
 from gnomon.ndarray.lazy.fusion_group import HELD, FusionGroup, Own
 from gnomon.ndarray.lazy.materialize import native_wait
 from gnomon.ndarray.lazy.trace import Rule
-from gnomon.record import Frozen, put
 from gnomon.runtime.statements.fields import readable
 
 #: `native_pend(own, array, other)` or `native_pend(own, array)`: the pending result, or None

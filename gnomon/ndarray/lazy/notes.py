@@ -45,7 +45,8 @@ from typing import Any
 from gnomon import config
 from gnomon.base import GnomonError
 from gnomon.engine import EngineError
-from gnomon.lock import load_module
+from gnomon.ground.lock import load_module
+from gnomon.ground.record import put
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.layout import dense
 from gnomon.ndarray.core.mode import mode
@@ -72,7 +73,6 @@ from gnomon.ndarray.lazy.recorded import ways as _native
 from gnomon.ndarray.lazy.states import State
 from gnomon.ndarray.lazy.varying import MOST as MOST_NUMBERS
 from gnomon.ndarray.lazy.varying import Called, Said, opened, varied
-from gnomon.record import put
 from gnomon.resource import generator
 
 OFTEN = 16  # times that a step comes before it is compiled, which takes as long as some hundred do

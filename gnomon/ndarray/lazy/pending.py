@@ -52,14 +52,14 @@ from typing import Any
 from gnomon import engine
 from gnomon.context import Context
 from gnomon.engine import EngineError
-from gnomon.lock import in_child, reentrant
+from gnomon.ground.lock import in_child, reentrant
+from gnomon.ground.record import put
 from gnomon.ndarray.core.chunk import Chunk
 from gnomon.ndarray.lazy.fused import Lost, Storing
 from gnomon.ndarray.lazy.fusion_group import HELD, FusionGroup, alone, here
 from gnomon.ndarray.lazy.numbers import Sharing, sharing_of
 from gnomon.ndarray.lazy.trace import Rule, rule_of
 from gnomon.ops import registry
-from gnomon.record import put
 
 
 class Mirror:

@@ -10,10 +10,10 @@ The record is another one than that of what the thread records, which goes on ar
 
 from __future__ import annotations
 
+from gnomon.ground.record import put
 from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.lazy.fusion_group import here
 from gnomon.ndarray.lazy.notes import end_predictions
-from gnomon.record import put
 
 FEWEST = 8  # operators, of which a program takes less time than they do by themselves
 

@@ -22,11 +22,11 @@ from gnomon.expr.composite import Call
 from gnomon.expr.ext import philox
 from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.walk import postorder
+from gnomon.ground.record import Frozen, put, record
 from gnomon.native.words import whole
 from gnomon.ndarray.core.layout import Layout
 from gnomon.ndarray.lazy.landing import fast_path
 from gnomon.ndarray.lazy.numbers import Number, matched, words_of
-from gnomon.record import Frozen, put, record
 from gnomon.runtime.execution.program import Done
 from gnomon.runtime.execution.stream import Task
 from gnomon.runtime.kernels.template import KEPT_BYTES, Copy, Template

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, ClassVar, cast
 
 from gnomon import config
+from gnomon.ground.record import Frozen, put
 from gnomon.native.serve import served
 from gnomon.native.words import Parts, native, new, whole
 from gnomon.ndarray.core.array import Array, pending_in
@@ -23,7 +24,6 @@ from gnomon.ndarray.lazy.fusion_group import Own
 from gnomon.ndarray.lazy.marks import EMPTY, ON_TAPE, PREDICTED, TRAINED, Mark, Operand
 from gnomon.ndarray.lazy.states import State, hide, is_hidden_in
 from gnomon.ndarray.lazy.varying import Called, Said, numbered, varied
-from gnomon.record import Frozen, put
 from gnomon.runtime.once import once
 
 MOST = 4096  # operators in a record

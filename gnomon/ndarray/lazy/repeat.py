@@ -17,13 +17,14 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from gnomon.collector import resting
 from gnomon.context import Context
 from gnomon.engine.current import PROCESS, is_unobserved
 from gnomon.engine.engine import Engine
 from gnomon.engine.fast_path import fire
 from gnomon.engine.native_behind import entered_behind, goes_behind, is_coming
 from gnomon.engine.var import is_free, is_unread
+from gnomon.ground.collector import resting
+from gnomon.ground.record import Frozen, put
 from gnomon.native.serve import Later
 from gnomon.native.words import Parts, Words, native, popped, scratch, whole, wrapped
 from gnomon.ndarray.core.array import Array, address_of
@@ -33,7 +34,6 @@ from gnomon.ndarray.core.mode import is_recording
 from gnomon.ndarray.core.result import results
 from gnomon.ndarray.lazy.materialize import is_there
 from gnomon.ndarray.lazy.recipe import Recipe
-from gnomon.record import Frozen, put
 from gnomon.runtime.execution.stream import PAIRS, Task
 from gnomon.runtime.kernels.template import Streamed, Template
 

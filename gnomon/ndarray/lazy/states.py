@@ -13,7 +13,7 @@ import sys
 from typing import Any
 
 from gnomon.context import Context
-from gnomon.lock import Reentrant, reentrant
+from gnomon.ground.lock import Reentrant, reentrant
 from gnomon.ndarray.core.chunk import Chunk
 
 _getrefcount = sys.getrefcount

@@ -20,6 +20,7 @@ from gnomon.dtype import float32
 from gnomon.expr.ext.reduce import Broadcast
 from gnomon.expr.node import Buffer, Cast, Expr, Map, Scalar, cast
 from gnomon.expr.walk import postorder
+from gnomon.ground.record import Frozen, put
 from gnomon.native.words import whole
 from gnomon.ndarray.core.bounded_cache import LEARNT
 from gnomon.ndarray.core.layout import Layout, dense
@@ -27,7 +28,6 @@ from gnomon.ndarray.lazy.families import Outline, flat, recipe_like, spreading
 from gnomon.ndarray.lazy.infer import infer
 from gnomon.ndarray.lazy.numbers import Sharing, matched, probed, words_of
 from gnomon.ndarray.lazy.recipe import Dest, Draws, Recipe, Work
-from gnomon.record import Frozen, put
 from gnomon.shape import broadcast_shapes
 
 SMALL = 1 << 16  # bytes of a result: beyond, a chain's memory traffic weighs more than its calls

@@ -15,17 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from gnomon import conversion, engine
 from gnomon import dtype as dtypes
+from gnomon import engine
 from gnomon.base import DeviceError
+from gnomon.compatibility import conversion
 from gnomon.context import Context
 from gnomon.expr.node import Buffer
+from gnomon.ground.record import put
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.chunk import Chunk, allocate, cleared
 from gnomon.ndarray.core.convertible import convertible
 from gnomon.ndarray.core.layout import Layout, dense, strided
 from gnomon.ndarray.ndarray import NDArray
-from gnomon.record import put
 from gnomon.runtime.devices import pool
 from gnomon.runtime.statements import transfer
 from gnomon.shadow import foreign

@@ -18,6 +18,7 @@ from gnomon import config
 from gnomon.base import ParamError, ShapeError, complaint
 from gnomon.expr.ext.take import take_grad
 from gnomon.expr.node import Buffer
+from gnomon.ground.record import put
 from gnomon.ndarray.api.methods import copied
 from gnomon.ndarray.core import storage_types
 from gnomon.ndarray.core.array import Array
@@ -47,7 +48,6 @@ from gnomon.ndarray.sparse.rules import (
 from gnomon.ops import registry
 from gnomon.ops.update import Update
 from gnomon.plan.statement import PUT, Store
-from gnomon.record import put
 
 Outputs = list[Any]
 _told: set[tuple[str, ...]] = set()

@@ -18,7 +18,8 @@ from gnomon import dtype as dtypes
 from gnomon.base import GnomonError, NotSupportedForSparseNDArray, ParamError, ShapeError, complaint
 from gnomon.context import Context, present
 from gnomon.dtype import DType
-from gnomon.lock import load_module
+from gnomon.ground.lock import load_module
+from gnomon.ground.record import put
 from gnomon.ndarray.api import functions, serialize
 from gnomon.ndarray.api.arithmetic import combine, is_number
 from gnomon.ndarray.api.methods import cast, copied
@@ -32,7 +33,6 @@ from gnomon.ndarray.ndarray import NDArray
 from gnomon.ndarray.sparse.dense import are_some, on_device, picked, put_rows
 from gnomon.ndarray.sparse.parts import Indices, Parts
 from gnomon.ops import registry
-from gnomon.record import put
 from gnomon.shape import prod
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.expr.primitive import convert
+from gnomon.expr.functions.primitive import convert
 from gnomon.graph.storage import GRAPHS, ZERO_SOMETIMES, ZERO_TO_ZERO
 from gnomon.ndarray.api.methods import cast, copied
 from gnomon.ndarray.core import storage_types

@@ -14,6 +14,7 @@ from gnomon.base import GnomonError, complaint
 from gnomon.dtype import float64, int64
 from gnomon.expr import fn
 from gnomon.expr.node import cast
+from gnomon.ground.record import cached_property, record
 from gnomon.native.serve import served
 from gnomon.ops.case import case
 from gnomon.ops.host import Array, HostOp, pooled
@@ -22,7 +23,6 @@ from gnomon.ops.nn.ctc_ways import LOG_HUGE, NEVER, backwards, forwards
 from gnomon.ops.nn.softmax import log_softmax
 from gnomon.ops.op import op
 from gnomon.ops.param import param
-from gnomon.record import cached_property, record
 from gnomon.shadow import Tensor
 
 MOST = (1 << 31) - 1  # above all classes

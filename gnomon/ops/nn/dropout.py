@@ -7,11 +7,11 @@ from typing import Any
 
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr
+from gnomon.ground.record import cached_property
 from gnomon.ops.create import full
 from gnomon.ops.infer import Shape, Shapes, normal_axes
 from gnomon.ops.op import Draws, Op, made_of, op
 from gnomon.ops.param import Dims, param
-from gnomon.record import cached_property
 
 
 @op("Dropout", outputs=("output", "mask"))

@@ -9,13 +9,13 @@ from functools import partial
 import numpy as np
 
 from gnomon.base import ParamError, complaint
+from gnomon.ground.record import record
 from gnomon.ops.case import case
 from gnomon.ops.host import Array
 from gnomon.ops.infer import UNKNOWN, Shapes
 from gnomon.ops.nn.taps import Crossed, Regions, Spans, covered, mixed, seen
 from gnomon.ops.op import op
 from gnomon.ops.param import MOST, Dims, param
-from gnomon.record import record
 
 CASE = [[0, 0.6, 0.2, 7.3, 8.1], [1, 2.1, 1, 3, 3.2], [-1, 0, 0, 5, 5], [1, -5, -6, 20, 30]]
 TURNED = [[0, 3, 4, 5, 3, 30], [1, 1, 1, 0.5, 9, -100], [-1, 1, 1, 1, 1, 0]]

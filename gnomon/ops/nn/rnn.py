@@ -17,12 +17,12 @@ from gnomon.expr import call, ext, fn
 from gnomon.expr.call.cell import CELLS
 from gnomon.expr.call.rnn import Layer, slot
 from gnomon.expr.node import Expr, cast
+from gnomon.ground.record import record
 from gnomon.ops.case import case
 from gnomon.ops.create import full
 from gnomon.ops.infer import Shape, Shapes, Types, times
 from gnomon.ops.op import Draws, Op, op
 from gnomon.ops.param import count, param
-from gnomon.record import record
 
 BIASES = ("b_in", "b_hid")
 SIZES = 4 * 3 * (2 + 2 + 2) + 2 * 3  # numbers of a projected layer of the cases

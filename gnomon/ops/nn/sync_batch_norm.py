@@ -20,7 +20,7 @@ import numpy as np
 
 from gnomon import engine
 from gnomon.base import GnomonError
-from gnomon.lock import exclusive
+from gnomon.ground.lock import exclusive
 from gnomon.ops.derive import Needs, everything
 from gnomon.ops.host import Array, HostOp
 from gnomon.ops.infer import normal_axis

@@ -15,6 +15,7 @@ import numpy as np
 
 from gnomon.base import GnomonError, complaint
 from gnomon.expr import ext
+from gnomon.ground.record import record
 from gnomon.native.serve import served
 from gnomon.ops.host import Array, HostOp, pooled
 from gnomon.ops.infer import Types
@@ -26,7 +27,6 @@ from gnomon.ops.nn.span_taps import (
     summed,
     summed_doubles,
 )
-from gnomon.record import record
 from gnomon.shadow import Tensor
 
 MOST = 1 << 21  # taps at a time

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gnomon.base import GnomonError, Later
-from gnomon.lock import Reentrant, around_forks, give_back, reentrant, renew
+from gnomon.ground.lock import Reentrant, around_forks, give_back, reentrant, renew
 
 T = TypeVar("T")
 ROOM = 64 << 20  # bytes that LLVM may want

@@ -13,8 +13,8 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from gnomon.code.levels import LEVELS
-from gnomon.record import record
+from gnomon.ground.levels import LEVELS
+from gnomon.ground.record import record
 from gnomon.runtime.compiler import disk
 from gnomon.runtime.compiler.guard import llvm
 from gnomon.runtime.compiler.memory import Region

@@ -22,9 +22,10 @@ PACKAGE = Path(__file__).parents[2]
 SOURCES = (
     "base.py",
     "dtype.py",
-    "record.py",
     "shape.py",
     "expr",
+    "ground/levels.py",
+    "ground/record.py",
     "native",
     "plan",
     "code",

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from gnomon.base import GnomonError
-from gnomon.record import record
+from gnomon.ground.record import record
 from gnomon.runtime.compiler import jit, key
 from gnomon.runtime.compiler.disk import Disk, carried, configured, digest
 from gnomon.runtime.compiler.jit import Module

@@ -29,9 +29,9 @@ from gnomon import config, context
 from gnomon import dtype as dtypes
 from gnomon.base import DeviceError, ParamError, ShapeError, complaint
 from gnomon.context import Context
-from gnomon.lock import around_forks, first_use, give_back, reentrant, renew
+from gnomon.ground.lock import around_forks, first_use, give_back, reentrant, renew
+from gnomon.ground.record import Frozen, inner, put
 from gnomon.native.words import Boxed, native, popped, whole
-from gnomon.record import Frozen, inner, put
 from gnomon.runtime.devices.device import Device, find
 
 SMALL = 1024  # bytes: up to here sizes are multiples of 64

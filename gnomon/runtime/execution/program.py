@@ -18,10 +18,10 @@ from time import CLOCK_MONOTONIC
 from typing import Any, NamedTuple
 
 from gnomon.base import GnomonError
+from gnomon.ground.record import inner
 from gnomon.native.memory import CFunction, Struct
 from gnomon.native.serve import raw_code
 from gnomon.native.words import Ints, Words, call, native
-from gnomon.record import inner
 from gnomon.runtime.compiler import jit
 from gnomon.runtime.ffi import STATUS, Block, ffi, function, pointer
 from gnomon.runtime.once import once

@@ -16,10 +16,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from gnomon import config
+from gnomon.ground.record import inner
 from gnomon.native.method import Method, bound, for_good
 from gnomon.native.serve import raw_code
 from gnomon.native.words import call, native
-from gnomon.record import inner
 from gnomon.runtime.execution import stream_code as code
 from gnomon.runtime.execution import thread_code, threads
 from gnomon.runtime.execution.program import LONG, Done, Step

@@ -28,10 +28,10 @@ import time
 
 from gnomon import config
 from gnomon.base import ParamError, complaint
-from gnomon.lock import around_forks, first_use
+from gnomon.ground.lock import around_forks, first_use
+from gnomon.ground.record import record
 from gnomon.native.memory import CFunction
 from gnomon.native.serve import raw_code
-from gnomon.record import record
 from gnomon.runtime.compiler import jit
 from gnomon.runtime.execution import thread_code
 from gnomon.runtime.ffi import function, pointer, symbol

@@ -24,8 +24,8 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from gnomon.base import GnomonError, Later
-from gnomon.collector import resting
-from gnomon.lock import exclusive, in_child
+from gnomon.ground.collector import resting
+from gnomon.ground.lock import exclusive, in_child
 from gnomon.plan.form import Unnamed, form
 from gnomon.plan.signature import Signature, read, signature_of
 from gnomon.plan.statement import Store, Structure

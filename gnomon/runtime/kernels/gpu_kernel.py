@@ -12,14 +12,14 @@ from typing import Any, NamedTuple, Protocol
 
 from gnomon.code import nvptx, target
 from gnomon.expr.node import Buffer
-from gnomon.lock import in_child
+from gnomon.ground.lock import in_child
 from gnomon.plan import pipeline
 from gnomon.plan.cut import reach
-from gnomon.plan.grid import Grid, nested
+from gnomon.plan.gpu.grid import Grid, nested
+from gnomon.plan.gpu.spread import spread
 from gnomon.plan.ir import Put
 from gnomon.plan.scratch import TASKS
 from gnomon.plan.signature import signature_of
-from gnomon.plan.spread import spread
 from gnomon.plan.statement import Store, Structure
 from gnomon.runtime.compiler import cross
 from gnomon.runtime.devices import pool

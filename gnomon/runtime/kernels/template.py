@@ -19,8 +19,8 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from gnomon.expr.node import Buffer
+from gnomon.ground.record import Frozen, put
 from gnomon.native.words import whole
-from gnomon.record import Frozen, put
 from gnomon.runtime.devices.pool import Storage
 from gnomon.runtime.execution.program import (
     SPARE,

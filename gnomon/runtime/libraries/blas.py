@@ -21,7 +21,7 @@ from typing import Any
 
 from gnomon import dtype as dtypes
 from gnomon.base import DTypeError, complaint
-from gnomon.lock import first_use
+from gnomon.ground.lock import first_use
 from gnomon.native.serve import raw_code
 from gnomon.native.words import double_bits
 from gnomon.runtime.compiler import jit

@@ -12,7 +12,7 @@ from typing import Any
 from gnomon import dtype as dtypes
 from gnomon.base import ParamError, complaint
 from gnomon.dtype import DType
-from gnomon.record import record
+from gnomon.ground.record import record
 
 _LIMIT = 1 << 31  # libraries' integers have 32 bits
 

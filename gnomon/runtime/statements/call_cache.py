@@ -27,11 +27,11 @@ import numpy as np
 from gnomon.dtype import DType
 from gnomon.expr.arguments import MEMORY, Memory
 from gnomon.expr.composite import Composite
+from gnomon.expr.functions.scalar import SCALAR, ScalarFn
 from gnomon.expr.node import Buffer, Cast, Expr, Map, Scalar
 from gnomon.expr.pattern import EPOCH, Pattern, drop_older, holds, pattern_of
 from gnomon.expr.reducer import Reducer
-from gnomon.expr.scalar import SCALAR, ScalarFn
-from gnomon.lock import exclusive, if_free
+from gnomon.ground.lock import exclusive, if_free
 from gnomon.native.method import for_good
 from gnomon.native.serve import methods
 from gnomon.plan.statement import SAVERS, Saver

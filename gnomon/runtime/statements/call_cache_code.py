@@ -34,9 +34,10 @@ from typing import Any, cast
 
 import numpy as np
 
+from gnomon.expr.functions.scalar import SCALAR, ScalarFn
 from gnomon.expr.node import MAPPER, Expr, Map, Scalar
 from gnomon.expr.pattern import EPOCH, Pattern
-from gnomon.expr.scalar import SCALAR, ScalarFn
+from gnomon.ground.record import put
 from gnomon.native.words import (
     Boxed,
     Parts,
@@ -48,7 +49,6 @@ from gnomon.native.words import (
     word,
     wrapped,
 )
-from gnomon.record import put
 from gnomon.runtime.ffi import Block
 
 BITS = 12  # of the number of places

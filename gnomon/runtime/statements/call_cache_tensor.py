@@ -6,6 +6,7 @@ from typing import Any, ClassVar, cast
 
 from gnomon.expr.node import RVALUE, Buffer
 from gnomon.expr.pattern import NONE, Pattern
+from gnomon.ground.record import put
 from gnomon.native.words import (
     Words,
     keep_alive,
@@ -16,7 +17,6 @@ from gnomon.native.words import (
     variant,
     word,
 )
-from gnomon.record import put
 from gnomon.runtime.statements import fields
 from gnomon.runtime.statements.call_cache_code import (
     PYTHON,

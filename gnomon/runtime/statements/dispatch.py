@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from gnomon.base import Later
 from gnomon.expr.node import Buffer, Expr, Scalar
 from gnomon.expr.pattern import EPOCH, NONE, Pattern, drop_older, holds, pattern_of
-from gnomon.lock import in_child
+from gnomon.ground.lock import in_child
 from gnomon.plan.statement import SAVERS, Saver, Store
 from gnomon.runtime.execution.program import Step
 from gnomon.runtime.kernels import stages

@@ -15,7 +15,7 @@ from types import MemberDescriptorType
 from typing import Any, NamedTuple
 
 from gnomon import config
-from gnomon.lock import reentrant
+from gnomon.ground.lock import reentrant
 
 WORD = ctypes.sizeof(ctypes.c_size_t)
 

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from gnomon.code import cpu, nvptx, target
     from gnomon.code.target import Target
     from gnomon.plan import pipeline
-    from gnomon.plan import spread as spreading
+    from gnomon.plan.gpu import spread as spreading
     from gnomon.runtime.compiler import cross
 else:
     cpu, nvptx, target = map(Later, ("gnomon.code.cpu", "gnomon.code.nvptx", "gnomon.code.target"))
-    pipeline, spreading = Later("gnomon.plan.pipeline"), Later("gnomon.plan.spread")
+    pipeline, spreading = Later("gnomon.plan.pipeline"), Later("gnomon.plan.gpu.spread")
     cross = Later("gnomon.runtime.compiler.cross")
 
 

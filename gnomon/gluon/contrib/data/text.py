@@ -13,9 +13,9 @@ import numpy as np
 from gnomon import ndarray as nd
 from gnomon.base import FormatError, MissingFileError, ParamError, ShapeError, complaint
 from gnomon.contrib.text.vocab import Vocabulary
-from gnomon.files import access, read_bytes
 from gnomon.gluon.data.dataset import Dataset
 from gnomon.gluon.utils import check_sha1, download  # noqa: F401  MXNet's has it
+from gnomon.ground.files import access, read_bytes
 
 __all__ = ["WikiText2", "WikiText103"]
 

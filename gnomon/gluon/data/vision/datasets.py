@@ -12,9 +12,9 @@ import numpy as np
 
 from gnomon import ndarray as nd
 from gnomon.base import FormatError, MissingFileError, ParamError, complaint
-from gnomon.files import read_bytes
 from gnomon.gluon.data.dataset import Dataset, RecordFileDataset
 from gnomon.gluon.utils import check_sha1, download  # noqa: F401  MXNet's has it
+from gnomon.ground.files import read_bytes
 from gnomon.io.source import read
 from gnomon.recordio import IRHeader, pack, unpack_img
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from gnomon.dtype import DType
-from gnomon.record import record
+from gnomon.ground.record import record
 
 
 @record()

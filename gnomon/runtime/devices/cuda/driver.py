@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from gnomon import config
 from gnomon.base import DeviceError, Later
-from gnomon.lock import first_use
-from gnomon.record import record
+from gnomon.ground.lock import first_use
+from gnomon.ground.record import record
 
 if TYPE_CHECKING:
-    from gnomon.plan.grid import Grid
+    from gnomon.plan.gpu.grid import Grid
     from gnomon.runtime.devices.cuda import library, simulated
     from gnomon.runtime.devices.cuda.blas import Blas
     from gnomon.runtime.devices.cuda.dnn import Dnn

@@ -21,8 +21,8 @@ from contextlib import suppress
 from typing import Any, TypeAlias
 
 from gnomon.base import DeviceError, complaint
-from gnomon.collector import resting
-from gnomon.lock import reentrant
+from gnomon.ground.collector import resting
+from gnomon.ground.lock import reentrant
 from gnomon.runtime.devices.cuda import driver as drivers
 from gnomon.runtime.devices.cuda.driver import Driver, Image, Properties
 
@@ -200,7 +200,7 @@ class Gpu:
         return made
 
     def _all_but(self, queue: Queue) -> list[Queue]:
-        """The other queues; not a loop with a condition under the lock, see `gnomon.lock`."""
+        """The other queues; not a loop with a condition under the lock, see `ground/lock.py`."""
         return [other for other in self.queues if other is not queue]
 
     def load(self, image: Image) -> list[int]:

@@ -23,9 +23,9 @@ from typing import Any
 
 from gnomon.base import DeviceError
 from gnomon.code import lockstep
-from gnomon.lock import reentrant
-from gnomon.plan.grid import Entry, Grid
-from gnomon.record import record
+from gnomon.ground.lock import reentrant
+from gnomon.ground.record import record
+from gnomon.plan.gpu.grid import Entry, Grid
 from gnomon.runtime.devices.cuda.driver import Image, Properties
 from gnomon.runtime.devices.cuda.simulated_blas import SimulatedBlas
 from gnomon.runtime.devices.cuda.simulated_dnn import SimulatedDnn

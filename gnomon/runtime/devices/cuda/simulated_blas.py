@@ -14,7 +14,7 @@ import numpy as np
 
 from gnomon.base import DeviceError
 from gnomon.dtype import DType
-from gnomon.record import record
+from gnomon.ground.record import record
 from gnomon.runtime.devices.cuda.blas import Gemm
 from gnomon.runtime.devices.cuda.simulated_memory import Space, Work
 

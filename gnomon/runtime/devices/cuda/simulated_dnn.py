@@ -20,7 +20,7 @@ from gnomon.dtype import DType
 from gnomon.expr.call import conv, pool
 from gnomon.expr.node import Buffer
 from gnomon.expr.window import places, span
-from gnomon.record import record
+from gnomon.ground.record import record
 from gnomon.runtime.devices.cuda.dnn import Algorithm, Convolve, Mean, Sizes
 from gnomon.runtime.devices.cuda.simulated_memory import Space, Work
 from gnomon.shape import prod

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from gnomon.base import DeviceError
-from gnomon.record import record
+from gnomon.ground.record import record
 from gnomon.runtime.devices.cuda.simulated_memory import Work
 from gnomon.runtime.devices.cuda.simulated_stream import Event
 

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from gnomon.record import record
+from gnomon.ground.record import record
 from gnomon.runtime.devices.cuda.simulated_memory import Work
 
 if TYPE_CHECKING:

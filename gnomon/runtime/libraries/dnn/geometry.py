@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from gnomon.base import ParamError, ShapeError, complaint
-from gnomon.record import record
+from gnomon.ground.record import record
 from gnomon.shape import prod
 
 Sizes = tuple[int, ...]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from gnomon.base import ParamError, ShapeError, complaint
-from gnomon.record import record
+from gnomon.ground.record import record
 from gnomon.runtime.libraries.dnn.library import Description, Primitive, Unsupported
 from gnomon.runtime.libraries.dnn.phases import Place
 from gnomon.shape import prod, row_major

@@ -21,7 +21,7 @@ from gnomon import config
 from gnomon import dtype as dtypes
 from gnomon.base import DeviceError, GnomonError, Later
 from gnomon.dtype import DType
-from gnomon.lock import first_use
+from gnomon.ground.lock import first_use
 from gnomon.runtime.once import once
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from gnomon.base import ParamError, ShapeError, complaint
-from gnomon.record import record
+from gnomon.ground.record import record
 from gnomon.runtime.execution import threads
 from gnomon.runtime.libraries.dnn.geometry import Sizes, check_axes, pieces, windows
 from gnomon.runtime.libraries.dnn.layout import NOTHING, Layout, Side, choose, plain, sides

@@ -1,0 +1,1 @@
+"""What the command `gnomon` does, by its commands."""

@@ -1,0 +1,124 @@
+"""What a program gets that asks a module for a name which is not there.
+
+MXNet 1.9.1's public names stand in `gnomon/data/mxnet-names.txt`, a module in each line. One that
+gnomon lacks is told to be on its way; anything else gets a hint at the names that are there.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from gnomon.base import UnknownNameError, nearest
+from gnomon.ground.lock import load_module
+
+PAGE = "docs/differences.md, 'Not there yet'"
+
+_ARRAYS = "interface in the manner of NumPy (np, npx)"
+# MXNet's modules that are no names in the table below, or not there as a whole -> what they are
+MODULES = {
+    "contrib.quantization": "quantization",
+    "library": "loader of operator libraries",
+    "notebook": "callbacks for notebooks",
+    "np": _ARRAYS,
+    "npx": _ARRAYS,
+    "numpy": _ARRAYS,
+    "numpy_extension": _ARRAYS,
+    "torch": "bridge to Lua Torch",
+    "tvmop": "operators made by TVM",
+}
+
+# MXNet's path -> where gnomon has the same names
+ELSEWHERE = {
+    "contrib.onnx.onnx2mx": "contrib.onnx",
+    "contrib.svrg_optimization.svrg_optimizer": "contrib.svrg_optimization",
+    "executor_group": "module.executor_group",
+    "image.detection": "image",
+    "image.image": "image",
+    "io.utils": "io",
+    "kvstore.kvstore": "kvstore",
+    "ndarray.ndarray": "ndarray",
+    "ndarray.utils": "ndarray",
+    "ndarray.register": "ndarray",
+    "onnx.mx2onnx": "onnx",
+    "optimizer.optimizer": "optimizer",
+    "symbol.register": "symbol",
+    "symbol.symbol": "symbol",
+}
+
+
+@functools.cache
+def names() -> dict[str, frozenset[str]]:
+    """MXNet's public names by module: '' is `mx` itself, 'ndarray.linalg' is `mx.nd.linalg`.
+
+    Under 'operators' stand the names that model files use, aliases among them.
+    """
+    text = (Path(__file__).parents[1] / "data" / "mxnet-names.txt").read_text(encoding="utf-8")
+    rows = (line.partition(":") for line in text.splitlines())
+    return {module: frozenset(listed.split()) for module, _, listed in rows}
+
+
+def lacking(path: str) -> str | None:
+    """What is said of MXNet's module `path`, or one below it, that gnomon has not; else None.
+
+    >>> lacking("contrib.quantization.calib")
+    "MXNet's quantization is not there yet (docs/differences.md, 'Not there yet')"
+    """
+    parts = path.split(".")
+    for end in range(1, len(parts) + 1):
+        what = MODULES.get(".".join(parts[:end]))
+        if what is not None:
+            return f"MXNet's {what} is not there yet ({PAGE})"
+    return None
+
+
+def _quantised(name: str) -> str | None:
+    """What is said of an operator of MXNet's quantisation, which the table lacks; else None."""
+    found = re.match(r"(_contrib_)?((de|re)?quantize|calibrate_entropy)", name)
+    return lacking("contrib.quantization") if found else None
+
+
+def elsewhere(module: str, name: str, known: Iterable[str]) -> Any:
+    """What MXNet has as `name` in `module`, which has `known`: a module that stands elsewhere.
+
+    >>> import gnomon as mx
+    >>> elsewhere("gnomon.io", "utils", []) is mx.io
+    True
+    >>> elsewhere("gnomon.optimizer", "Adan", ["Adam", "SGD"])
+    Traceback (most recent call last):
+        ...
+    AttributeError: module 'gnomon.optimizer' has no attribute 'Adan'; did you mean 'Adam'?
+
+    Raises:
+        AttributeError: there is no such thing; it says whether MXNet has it.
+    """
+    text = f"module {module!r} has no attribute {name!r}"
+    if name.startswith("__"):
+        raise AttributeError(text, name=name)
+    inner = f"{module}.{name}".removeprefix("gnomon.")
+    if inner in ELSEWHERE:
+        return load_module(f"gnomon.{ELSEWHERE[inner]}")
+    if (missing := lacking(inner)) is not None:
+        raise AttributeError(f"{text}: {missing}", name=name)
+    if (missing := _quantised(name)) is not None:
+        raise AttributeError(f"{text}: {missing}", name=name)
+    if name in names().get(module.removeprefix("gnomon").lstrip("."), ()):
+        raise AttributeError(f"{text}: MXNet's {name} is not there yet ({PAGE})", name=name)
+    raise AttributeError(text + nearest(name, known), name=name)
+
+
+def unknown_operator(name: str, known: Iterable[str]) -> UnknownNameError:
+    """The error of an operator that is not registered; `known` are."""
+    if (missing := _quantised(name)) is not None:
+        return UnknownNameError(f"operator {name!r}: {missing}")
+    if name in names()["operators"]:
+        return UnknownNameError(f"operator {name!r}: MXNet's is not there yet ({PAGE})")
+    return UnknownNameError(f"operator {name!r} is not registered{nearest(name, known)}")
+
+
+def finding(module: str, known: Iterable[str]) -> Callable[[str], Any]:
+    """`__getattr__` of a module whose public names are `known`."""
+    return lambda name: elsewhere(module, name, known)

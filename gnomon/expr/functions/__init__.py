@@ -1,0 +1,1 @@
+"""Scalar functions: what is computed of single elements, as formulas with derivatives."""

@@ -1,0 +1,154 @@
+"""Forms: what tasks compute, over stand-ins for what they read, and what follows from that alone.
+
+Networks repeat their layers. Tasks that do the same with values of the same shapes, dtypes and
+strides share one form, so that each question (what may be overwritten, what stands alone, how two
+are composed) is answered once for all of them. A stand-in is a buffer without memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from gnomon.dtype import DType
+from gnomon.expr.composite import Call, Chainer
+from gnomon.expr.node import CHAINER, Buffer, Cast, Expr, Map
+from gnomon.expr.rewrite import substitute, with_children
+from gnomon.expr.walk import postorder
+from gnomon.ground.record import cached_property
+from gnomon.plan.view import viewed
+from gnomon.shape import prod, row_major
+
+NOWHERE = 1 << 60  # stands for the address of a buffer that has none yet
+
+
+class Spec(NamedTuple):
+    """What of a buffer decides what can be done with it."""
+
+    shape: tuple[int, ...]
+    dtype: DType
+    strides: tuple[int, ...]
+
+    @classmethod
+    def dense(cls, shape: tuple[int, ...], dtype: DType) -> Spec:
+        """That of a buffer without gaps."""
+        return cls(shape, dtype, row_major(shape))
+
+
+class Seen(NamedTuple):
+    """A value that is a view: of which leaf (None: of memory that is no leaf), and how."""
+
+    leaf: int | None
+    contiguous: bool
+    same_bytes: bool  # all bytes of the leaf, in their order
+
+
+class Form:
+    """`values` over the buffers `leaves`; whatever else they read is their own for good."""
+
+    def __init__(
+        self,
+        values: Sequence[Expr],
+        leaves: Sequence[Buffer],
+        nodes: Sequence[Expr] | None = None,
+    ) -> None:
+        """`nodes` are the values and all that is below them, operands first, if that is known."""
+        self.values, self.leaves = tuple(values), tuple(leaves)
+        self.nodes = postorder(values) if nodes is None else nodes
+
+    @classmethod
+    def of(cls, values: Sequence[Expr], known: Iterable[Buffer]) -> Form:
+        """The form of `values`; its leaves are those of `known` that they read, in their order."""
+        ids, nodes = {id(b) for b in known}, postorder(values)
+        return cls(values, [n for n in nodes if isinstance(n, Buffer) and id(n) in ids], nodes)
+
+    @classmethod
+    def itself(cls, spec: Spec) -> Form:
+        """What it reads, as it is."""
+        leaf = Buffer(*spec)
+        return cls([leaf], [leaf])
+
+    def over(self, buffers: Sequence[Buffer]) -> list[Expr]:
+        """The values with these buffers in place of the stand-ins."""
+        return substitute(self.values, dict(zip(self.leaves, buffers, strict=True)), self.nodes)
+
+    @cached_property
+    def has_call(self) -> bool:
+        """Whether a library has a part in it."""
+        return any(v.exp_type & ~CHAINER for v in self.values)
+
+    @cached_property
+    def elsewhere(self) -> frozenset[int]:
+        """The leaves, by number, that a value reads at another index than its own."""
+        found = moved_in(self.nodes)
+        return frozenset(k for k, leaf in enumerate(self.leaves) if id(leaf) in found)
+
+    @cached_property
+    def seen(self) -> tuple[Seen | None, ...]:
+        """For each value: what it is a view of, None where it computes."""
+        numbers = {id(leaf): k for k, leaf in enumerate(self.leaves)}
+        return tuple(_seen(value, numbers) for value in self.values)
+
+    @cached_property
+    def overwrites(self) -> tuple[tuple[int, int], ...]:
+        """Pairs (value, leaf): the value may lie where the leaf does, which nothing reads after."""
+        return tuple((k, n) for k in range(len(self.values)) for n in self._overwritten(k))
+
+    def _overwritten(self, number: int) -> Iterable[int]:
+        value, seen = self.values[number], self.seen[number]
+        nodes = self.nodes if len(self.values) == 1 else postorder([value])
+        if (seen is not None and seen.same_bytes) or any(isinstance(n, Call) for n in nodes):
+            return  # a library may write before it has read everything
+        others = [v for k, v in enumerate(self.values) if k != number]
+        elsewhere = moved_in(nodes).union(map(id, postorder(others)))
+        numbers = {id(leaf): k for k, leaf in enumerate(self.leaves)}
+        for node in nodes:
+            if id(node) not in numbers or id(node) in elsewhere:
+                continue
+            if node.shape == value.shape and node.dtype is value.dtype:
+                yield numbers[id(node)]
+
+
+def moved_in(nodes: Iterable[Expr]) -> set[int]:
+    """Ids of those that values read at another index than their own; `nodes` are all below these.
+
+    What is read at its own index alone can be overwritten by a value, and can be composed into it
+    without being computed twice.
+    """
+    moved = [c for n in nodes if not isinstance(n, (Map, Cast)) for c in n.children]
+    return {id(n) for n in postorder(moved)}
+
+
+def seen_through(value: Expr) -> tuple[Buffer, Buffer] | None:
+    """The buffer that `value` is a view of, and `value` as that view; None if it computes.
+
+    A view is a buffer in another shape or with other strides: no data moves. Where the buffer has
+    no place yet, the view is one of memory at `NOWHERE`.
+    """
+    steps = []
+    while not isinstance(value, Buffer):
+        moves = isinstance(value, Chainer) and len(value.children) == 1
+        if not moves and not (isinstance(value, Map) and value.fn.name == "identity"):
+            return None
+        steps.append(value)
+        value = value.children[0]
+    source = seen = value
+    if steps and not seen.address:
+        seen = Buffer(seen.shape, seen.dtype, seen.strides, NOWHERE)
+    for step in reversed(steps):
+        found = seen if isinstance(step, Map) else viewed(with_children(step, [seen]))
+        if not isinstance(found, Buffer):
+            return None
+        seen = found
+    return source, seen
+
+
+def _seen(value: Expr, numbers: dict[int, int]) -> Seen | None:
+    found = seen_through(value)
+    if found is None:
+        return None
+    source, view = found
+    moved = view is not source and view.address != (source.address or NOWHERE)
+    whole = source.contiguous and prod(source.shape) == prod(view.shape)
+    same = view.contiguous and not moved and whole
+    return Seen(numbers.get(id(source)), view.contiguous, same)

@@ -1,0 +1,130 @@
+"""Fusion: tasks whose result one other task reads, at its own index alone, become part of it.
+
+Composed expressions are stored by one kernel, and what lay between them needs no memory. A task
+is composed into its reader when it makes one value, which nothing else reads and nothing outside
+wants, and every element is read once, on one context. Zeros and views (a reshape) go into every
+reader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from gnomon.expr.node import Buffer
+from gnomon.expr.rewrite import substitute
+from gnomon.graph.node import Entry
+from gnomon.graph.tasks.form import Form
+from gnomon.graph.tasks.task import Buffers, Task
+
+LARGEST = 24  # nodes in one task: beyond that kernels become slow to compile, not faster
+LEAVES = 24
+
+
+Where = Callable[[Task], Hashable]
+
+
+def _anywhere(task: Task) -> Hashable:
+    """There is one place."""
+    return None
+
+
+def fuse(
+    tasks: Sequence[Task], buffers: Buffers, kept: Collection[Entry], where: Where = _anywhere
+) -> list[Task]:
+    """`tasks` with those composed that may be; entries of `kept` stay what they are.
+
+    What computes stays `where` it is. The order of what remains is that of `tasks`.
+    """
+    readers = _readers(tasks)
+    offered: dict[Entry, Task] = {}
+    fused: list[Task] = []
+    for task in tasks:
+        parts = _parts(task, offered, readers, where)
+        for entry in parts:
+            readers[entry] -= 1
+        whole = _composed(task, parts, buffers) if parts else task
+        fused.append(whole)
+        if whole.is_expression and len(whole.made) == 1 and whole.made[0] not in kept:
+            offered[whole.made[0]] = whole
+    gone = {id(t) for e, t in offered.items() if not readers.get(e, 0)}
+    return [t for t in fused if id(t) not in gone]
+
+
+def _readers(tasks: Sequence[Task]) -> dict[Entry, int]:
+    """How many tasks read each entry."""
+    count: dict[Entry, int] = {}
+    for task in tasks:
+        for entry in task.reads:
+            count[entry] = count.get(entry, 0) + 1
+    return count
+
+
+def _parts(
+    task: Task, offered: dict[Entry, Task], readers: dict[Entry, int], where: Where
+) -> dict[Entry, Task]:
+    """Those of the `offered` tasks that are composed into `task`, by what they make."""
+    if task.form is None:
+        return {}
+    nodes, leaves = len(task.nodes), len(task.reads)
+    parts = {}
+    for number, entry in enumerate(task.reads):
+        part = offered.get(entry)
+        if part is None:
+            continue
+        nodes, leaves = nodes + len(part.nodes), leaves + len(part.reads)
+        once = readers[entry] == 1 and number not in task.form.elsewhere
+        small = nodes <= LARGEST and leaves <= LEAVES and where(part) == where(task)
+        if (once and small) or _free(part, readers[entry]):
+            parts[entry] = part
+    return parts
+
+
+def _free(part: Task, readers: int) -> bool:
+    """Whether a task costs its readers nothing: it has no operands, or shows an entry as it is."""
+    assert part.form is not None
+    if not part.reads:
+        return not part.form.has_call
+    (seen,) = part.form.seen
+    return seen is not None and (readers == 1 or seen.contiguous)
+
+
+def _composed(task: Task, parts: Mapping[Entry, Task], buffers: Buffers) -> Task:
+    """`task` with the values of `parts` in place of what it read from them."""
+    assert task.form is not None
+    form = task.form
+    reads = dict.fromkeys(r for e in task.reads for r in (parts[e].reads if e in parts else (e,)))
+    numbers = {entry: k for k, entry in enumerate(reads)}
+    wires = tuple(
+        Wire(parts[e].form, tuple([numbers[r] for r in parts[e].reads]))
+        if e in parts
+        else Wire(None, (numbers[e],))
+        for e in task.reads
+    )
+    whole = buffers.once((form, wires), lambda: _joined(form, wires, len(reads)))
+    nodes = tuple(dict.fromkeys(n for t in (*parts.values(), task) for n in t.nodes))
+    return Task(nodes, whole, tuple(reads), task.made)
+
+
+class Wire(NamedTuple):
+    """What stands for a leaf: the value of a form over leaves of the whole, or one of these."""
+
+    form: Form | None
+    leaves: tuple[int, ...]
+
+
+def _joined(form: Form, wires: Sequence[Wire], count: int) -> Form:
+    """`form` with what `wires` say in place of its leaves; the result has `count` leaves."""
+    ends = [(k, x) for w, old in zip(wires, form.leaves, strict=True) for k, x in _ends(w, old)]
+    leaves = [Buffer(x.shape, x.dtype, x.strides) for _, x in sorted(dict(ends).items())]
+    assert len(leaves) == count
+    new = []
+    for wire in wires:
+        ours = [leaves[k] for k in wire.leaves]
+        new.append(ours[0] if wire.form is None else wire.form.over(ours)[0])
+    return Form(substitute(form.values, dict(zip(form.leaves, new, strict=True))), leaves)
+
+
+def _ends(wire: Wire, leaf: Buffer) -> Iterable[tuple[int, Buffer]]:
+    """The leaves of the whole that `wire` leads to, each with one that it is like."""
+    return zip(wire.leaves, (leaf,) if wire.form is None else wire.form.leaves, strict=True)
