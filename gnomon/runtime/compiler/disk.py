@@ -63,11 +63,14 @@ def _disk(folder: Path, limit: int) -> Disk:
     return Disk(folder, limit)
 
 
-def carried(name: str) -> bytes | None:
-    """The entry `name` that came with the package; None where there is no sound one.
+def find(name: str) -> bytes | None:
+    """The entry `name`, kept or come with the package; None where there is no sound one."""
+    place = configured()
+    return None if place is None else place.read(name) or _carried(name)
 
-    Whose file it is makes no difference: who could write it could write the package's sources.
-    """
+
+def _carried(name: str) -> bytes | None:
+    """Its owner is not asked for: who can write there can write the sources as well."""
     try:
         return _opened(name, (CARRIED / (name + SUFFIX)).read_bytes())
     except OSError:

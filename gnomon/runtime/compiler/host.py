@@ -77,7 +77,7 @@ def host() -> HostInfo:
     True
     """
     place, name = disk.configured(), _name()
-    content = None if place is None or name is None else place.read(name)
+    content = None if name is None else disk.find(name)
     try:
         triple, cpu, features, versions = (content or b"").decode().split("\n")
         return HostInfo(triple, cpu, frozenset(features.split()), versions)
@@ -147,4 +147,4 @@ def _compiler() -> tuple[str, ...]:
     library = "libllvmlite.dylib" if sys.platform == "darwin" else "libllvmlite.so"
     about = (folder / "binding" / library).stat()
     versions = (folder / "_version.py").read_text("utf-8")
-    return versions, str(about.st_size), str(int(about.st_mtime))
+    return versions, str(about.st_size)

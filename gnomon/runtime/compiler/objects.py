@@ -14,7 +14,7 @@ from typing import NamedTuple
 from gnomon.base import GnomonError
 from gnomon.ground.record import record
 from gnomon.runtime.compiler import jit, key
-from gnomon.runtime.compiler.disk import Disk, carried, configured, digest
+from gnomon.runtime.compiler.disk import Disk, configured, digest, find
 from gnomon.runtime.compiler.jit import Module
 from gnomon.runtime.compiler.progress import PROGRESS
 
@@ -101,7 +101,7 @@ def load(name: str, symbols: Symbols | Callable[[bytes], Symbols] = None) -> Kep
     `symbols` may be made of what was kept beside the code; a ValueError there means that the code
     is of no use.
     """
-    content = _content(name)
+    content = find(name)
     if content is None:
         return None
     try:
@@ -130,12 +130,7 @@ def set_prepared() -> None:
 def is_prepared() -> bool:
     """Whether such a mark is kept for this machine, or came with the package."""
     name = name_of("prepared")
-    return name is not None and _content(name) is not None
-
-
-def _content(name: str) -> bytes | None:
-    place = disk()
-    return None if place is None else place.read(name) or carried(name)
+    return name is not None and find(name) is not None
 
 
 def _loaded(content: bytes, symbols: Symbols | Callable[[bytes], Symbols]) -> Kept:
