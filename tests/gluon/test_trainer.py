@@ -198,6 +198,12 @@ def test_split():
     assert [(c.shape, c.context) for c in columns] == [((2, 2), mx.cpu(0)), ((2, 2), mx.cpu(1))]
 
 
+@pytest.mark.parametrize("none", [[], {}, mx.gluon.nn.Dense(2).collect_params("misspelt")])
+def test_a_trainer_of_nothing_is_refused(none):
+    with pytest.raises(TypeError, match="Trainer: argument 'params': expected at least one"):
+        mx.gluon.Trainer(none, "sgd")
+
+
 def test_clip_global_norm():
     arrays = [nd.array([3.0]), nd.array([[4.0]], dtype="float16")]
     norm = utils.clip_global_norm(arrays, 10, check_isfinite=False)
