@@ -68,14 +68,13 @@ def check_metrics(handlers: list[EventHandler], known: list[EvalMetric]) -> None
 
     Attributes that hold metrics have `metric` in their names.
     """
-    for handler in handlers:
-        for name in dir(handler):
-            for metric in listed(getattr(handler, name)) if "metric" in name else ():
-                if not any(metric is each for each in known):
-                    expected = "metrics of the estimator, as its train_metrics and val_metrics"
-                    raise ParamError(
-                        complaint(type(handler).__name__, name, expected, repr(metric))
-                    )
+    named = [(h, name) for h in handlers for name in dir(h) if "metric" in name]
+    for handler, name in named:
+        for metric in listed(getattr(handler, name)):
+            if not any(metric is each for each in known):
+                where, got = type(handler).__name__, repr(metric)
+                expected = "metrics of the estimator, as its train_metrics and val_metrics"
+                raise ParamError(complaint(where, name, expected, got))
 
 
 def checked_limit(argument: str, given: int | None) -> int | None:
