@@ -54,7 +54,7 @@ class Scope:
     """A scope with other flags; None leaves one as it is."""
 
     def __init__(self, recording: bool | None, training: bool | None) -> None:
-        self.flags = recording, training
+        self.flags = recording, None if training is None else bool(training)
         self.before: list[tuple[bool, bool]] = []
 
     def __enter__(self) -> None:

@@ -157,7 +157,7 @@ class CustomOpProp:
                 raise ParamError(complaint(where, f"{argument}[{k}]", "'default'", repr(stype)))
 
     def create_operator(self, ctx: Any, in_shapes: list[Any], in_dtypes: list[int]) -> CustomOp:
-        """The object that does the work, for inputs of these shapes and numbers of dtypes."""
+        """The object that does the work, for shapes and numbers of dtypes of inputs and states."""
         return CustomOp()
 
 
@@ -262,7 +262,7 @@ class _Worker(Operator):
 
     def forward(self, ctx: OpContext, in_data: Any, req: Any, out_data: Any, aux: Any) -> None:
         ins, outs, states = map(self._arrays, (in_data, out_data, aux))
-        op = self._op(ins)
+        op = self._op([*ins, *states])
         with PROFILER.within(self.name), autograd.pause(train_mode=ctx.is_train):
             op.forward(
                 is_train=ctx.is_train, req=_words(req), in_data=ins, out_data=outs, aux=states
@@ -282,7 +282,7 @@ class _Worker(Operator):
     ) -> None:
         parts = (out_grad, in_data, out_data, in_grad, aux)
         grads, ins, outs, made, states = map(self._arrays, parts)
-        op = self._op(ins)
+        op = self._op([*ins, *states])
         with PROFILER.within(f"_backward_{self.name}"), autograd.pause(train_mode=ctx.is_train):
             op.backward(
                 req=_words(req),
@@ -296,9 +296,9 @@ class _Worker(Operator):
         where = f"{type(op).__name__}.backward"
         _check_unwritten(where, out_grad=grads, in_data=ins, out_data=outs)
 
-    def _op(self, ins: Sequence[Any]) -> CustomOp:
+    def _op(self, given: Sequence[Any]) -> CustomOp:
         if self.made is None:
-            shapes, flags = [list(x.shape) for x in ins], [x._dtype.flag for x in ins]
+            shapes, flags = [list(x.shape) for x in given], [x._dtype.flag for x in given]
             self.made = self.prop.create_operator(self.ctx, shapes, flags)
         return self.made
 

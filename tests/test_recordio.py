@@ -81,6 +81,10 @@ def test_headers_are_packed_as_the_real_library_packs_them():
         assert back[2:] == tuple(header[2:])
 
 
+def test_a_header_is_shown_as_the_real_library_shows_it():
+    assert repr(IRHeader(0, 3.0, 5, 0)) == "HEADER(flag=0, label=3.0, id=5, id2=0)"
+
+
 # --- reading and writing ----------------------------------------------------------------------
 
 

@@ -68,6 +68,7 @@ class Trainer(KeywordHints):
 
     Raises:
         ParamError: something else among the parameters; arguments beside a finished optimizer.
+        TypeError: there are no parameters.
     """
 
     def __init__(
@@ -433,12 +434,15 @@ def _listed(params: Any) -> list[Parameter]:
 
     Raises:
         ParamError: something else is among them.
+        TypeError: there are none.
     """
     if hasattr(params, "keys"):
         params = [params[name] for name in sorted(params.keys())]
     if not isinstance(params, (list, tuple)):
         expected = "a dictionary or a list of Parameters"
         raise ParamError(complaint("Trainer", "params", expected, type(params).__name__))
+    if not params:
+        raise TypeError(complaint("Trainer", "params", "at least one Parameter", "none"))
     for number, param in enumerate(params):
         if not isinstance(param, Parameter):
             expected = "a Parameter (of collect_params())"

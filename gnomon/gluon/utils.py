@@ -46,15 +46,16 @@ def split_data(
     >>> [x.shape for x in split_data(nd.ones((5, 2)), 2, even_split=False)]
     [(3, 2), (2, 2)]
 
+    Parts are empty where there are fewer elements than parts.
+
     Raises:
-        ShapeError: there are fewer elements than parts, or, with `even_split`, they do not divide.
+        ShapeError: `num_slice` is below 1 or, with `even_split`, does not divide the elements.
     """
     check_kind("split_data", "data", data, (nd.NDArray, np.ndarray), "an array")
     check_kind("split_data", "num_slice", num_slice, Integral, "an int")
     size = data.shape[batch_axis]
-    if num_slice < 1 or size < num_slice:
-        expected = f"from 1 to {size}, the size of axis {batch_axis}"
-        raise ShapeError(complaint("split_data", "num_slice", expected, num_slice))
+    if num_slice < 1:
+        raise ShapeError(complaint("split_data", "num_slice", "a number above 0", num_slice))
     if even_split and size % num_slice:
         expected = f"a divisor of {size}, the size of axis {batch_axis}, or even_split=False"
         raise ShapeError(complaint("split_data", "num_slice", expected, num_slice))

@@ -208,7 +208,7 @@ class _Sums:
 
     def _sum(self, entry: Entry, shares: Sequence[Entry]) -> Entry:
         op = registry.find("add_n").parse({"num_args": len(shares)})
-        node = Node(op, f"{entry.node.name}_gradient_sum", shares)
+        node = Node(op, "sum_grad", shares)
         return Entry(self.add(node, [entry]), 0)
 
 

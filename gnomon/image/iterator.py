@@ -141,7 +141,7 @@ class ImageIter(DataIter):
         header, data = recordio.unpack(self.imgrec[key])
         if self.imglist is not None and header.id in self.imglist:
             return self.imglist[header.id][0], data
-        return np.atleast_1d(header.label), data
+        return header.label, data
 
     def next(self) -> DataBatch:
         rows, self._carried = self._carried, []
@@ -172,7 +172,7 @@ class ImageIter(DataIter):
         label, data = self.next_sample()
         image = self.augmentation_transform(self.imdecode(data))
         self.check_valid_image([image])
-        label = np.asarray(label, np.float32)
+        label = np.atleast_1d(np.asarray(label, np.float32))
         if len(label) < self.label_width:
             expected = f"{self.label_width} labels"
             raise FormatError(f"ImageIter: expected {expected}, got {len(label)}")

@@ -52,7 +52,7 @@ class ImageDetRecordIter(DetDefaultAugmenter, RecordImages):
         """How long the label of a record is; 0 where it is damaged and may be passed over."""
         try:
             header, _ = recordio.unpack(self._records[number])
-            label = self._listed.get(header.id, header.label)
+            label = self._label(header)
             return len(self._checked(np.atleast_1d(label), header.id))
         except FormatError as error:
             if self.skip_corrupt:

@@ -275,7 +275,7 @@ class RecordImages(Part, SourceIter):
 
     def _read(self, number: int) -> tuple[Any, Any]:
         header, data = recordio.unpack(self._records[number])
-        label = np.array(self._listed.get(header.id, header.label), ndmin=1)
+        label = np.array(self._label(header), ndmin=1)
         label = self._checked(label, header.id)
         edge = max(0, self.resize) if self.scaled_decoding else 0
         image = decode(type(self).__name__, data, self.data_shape[0], edge=edge)
@@ -283,6 +283,18 @@ class RecordImages(Part, SourceIter):
             expected = f"{self.data_shape[0]} channels"
             raise FormatError(f"record {header.id}: expected {expected}, got {image.shape[2]}")
         return image, label
+
+    def _label(self, header: recordio.IRHeader) -> Any:
+        """The label of a record: that of the list, where there is a list.
+
+        Raises:
+            FormatError: the list has none for it.
+        """
+        if not self.path_imglist:
+            return header.label
+        if header.id not in self._listed:
+            raise FormatError(f"record {header.id}: {self.path_imglist!r} has no label for it")
+        return self._listed[header.id]
 
     def _checked(self, label: Any, number: int) -> Any:
         """The label of the image `number`, as far as it counts; FormatError if it is too short."""

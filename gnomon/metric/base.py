@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.base import KeywordHints, ParamError, ShapeError, check_kind, complaint
+from gnomon.base import KeywordHints, ShapeError, UnknownNameError, check_kind, complaint
 from gnomon.registry import Registry, class_name, get_alias_func
 
 Value = tuple[Any, Any]
@@ -95,7 +95,8 @@ class EvalMetric(KeywordHints):
             return list(arrays.values())
         missing = [name for name in names if name not in arrays]
         if missing:
-            raise ParamError(complaint(where, argument, f"arrays named {missing}", list(arrays)))
+            expected, got = f"arrays named {missing}", list(arrays)
+            raise UnknownNameError(complaint(where, argument, expected, got))
         return [arrays[name] for name in names]
 
     def _add(self, total: float, count: int) -> None:

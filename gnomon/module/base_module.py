@@ -247,13 +247,20 @@ class BaseModule(Computation):
         """Train on every batch once, and log the metric; `given` are the arguments of `fit`.
 
         They and the variables here, under MXNet's names, are the `locals` that callbacks get.
+
+        Raises:
+            StopIteration: there is no batch.
         """
         tic, monitor = time.time(), given["monitor"]
         eval_metric.reset()
         values: list[tuple[str, float]] = []
         data_iter, nbatch = iter(given["train_data"]), 0
-        data_batch = next(data_iter, None)
-        end_of_batch = data_batch is None
+        data_batch, end_of_batch = next(data_iter, None), False
+        if data_batch is None:
+            expected, got = "an iterator with a batch", "one at its end, which reset() rewinds"
+            raise StopIteration(
+                complaint(f"{type(self).__name__}.fit", "train_data", expected, got)
+            )
         while not end_of_batch:
             if monitor is not None:
                 monitor.tic()

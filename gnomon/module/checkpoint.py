@@ -22,6 +22,11 @@ class BatchEndParam(NamedTuple):
     eval_metric: Any
     locals: Mapping[str, Any] | None
 
+    def __repr__(self) -> str:
+        """As MXNet shows it."""
+        place = f"epoch={self.epoch!r}, nbatch={self.nbatch!r}"
+        return f"BatchEndParams({place}, eval_metric={self.eval_metric!r}, locals={self.locals!r})"
+
 
 def save_checkpoint(
     prefix: str,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gnomon import engine
-from gnomon.base import ParamError, complaint
+from gnomon.base import ParamError, check_kind, complaint
 from gnomon.context import cpu, gpu, present
 from gnomon.ndarray.api import serialize
 from gnomon.ndarray.core.array import Array
@@ -20,7 +20,7 @@ def save(fname: Any, data: Any) -> None:
 
     Raises:
         ParamError: `data` is something else.
-        TypeError: something else is among them.
+        TypeError: something else is among them, or a name is no str.
         FileError: the file cannot be written.
     """
     named = data.items() if isinstance(data, dict) else None
@@ -32,7 +32,9 @@ def save(fname: Any, data: Any) -> None:
         if not isinstance(x, Array):
             got = f"{x!r:.60} at {number}"
             raise TypeError(complaint("save", "data", "NDArrays, in a list or a dict", got))
-    names = [str(name) for name, _ in named] if named else []
+    names = [name for name, _ in named] if named else []
+    for name in names:
+        check_kind("save", "data", name, str, "names that are strings")
     serialize.write(fname, [record_of(x) for x in arrays], names, [device_of(x) for x in arrays])
 
 

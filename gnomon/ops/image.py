@@ -58,13 +58,17 @@ class ToTensor(ImageOp):
         return ext.transpose(cast(data, float32) / 255.0, order)
 
 
+# what MXNet has where nothing is given, for any number of channels
+FOR_ALL = {"mean": (0.0,) * 4, "std": (1.0,) * 4}
+
+
 @op("_image_normalize")
 class Normalize(ImageOp):
     """Each channel minus its mean, divided by its standard deviation; channels come first."""
 
     ranks = (3, 4)
-    mean: Floats = param((0.0,) * 4, doc="One for all channels, or one each.")
-    std: Floats = param((1.0,) * 4, doc="One for all channels, or one each.")
+    mean: Floats = param(FOR_ALL["mean"], doc="One for all channels, or one each.")
+    std: Floats = param(FOR_ALL["std"], doc="One for all channels, or one each.")
 
     def check(self) -> None:
         if 0 in self.std:
@@ -79,7 +83,7 @@ class Normalize(ImageOp):
         channels = data[-3]
         for name in ("mean", "std"):
             given = getattr(self, name)
-            if channels not in (UNKNOWN, len(given)) and len(set(given)) != 1:
+            if channels not in (UNKNOWN, len(given)) and len(given) != 1 and given != FOR_ALL[name]:
                 expected = f"one number, or one for each of {channels} channels"
                 raise ShapeError(complaint(self.name, name, expected, given))
 

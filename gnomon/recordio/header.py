@@ -23,6 +23,11 @@ class IRHeader(NamedTuple):
     id: int
     id2: int
 
+    def __repr__(self) -> str:
+        """As MXNet shows it."""
+        shown = f"label={self.label!r}, id={self.id!r}, id2={self.id2!r}"
+        return f"HEADER(flag={self.flag!r}, {shown})"
+
 
 _HEADER = struct.Struct("<IfQQ")
 
@@ -33,7 +38,7 @@ def pack(header: IRHeader | tuple[Any, ...], s: bytes) -> bytes:
     The header's label is a number, or a float array of any length, whose size becomes the flag.
 
     >>> unpack(pack(IRHeader(0, [1, 2], 7, 0), b"picture"))
-    (IRHeader(flag=2, label=array([1., 2.], dtype=float32), id=7, id2=0), b'picture')
+    (HEADER(flag=2, label=array([1., 2.], dtype=float32), id=7, id2=0), b'picture')
 
     Raises:
         ParamError: a field does not fit its place.

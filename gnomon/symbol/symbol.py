@@ -134,10 +134,14 @@ class Symbol(Arithmetic, Methods):
 
         Raises:
             ParamError: symbols without names, a name that is no input, a symbol of many outputs.
+            TypeError: something else than symbols, or some with names and some without.
         """
+        for given in args:
+            single(f"{self!r}()", "args", given)
         if args:
             what = f"{len(args)} symbols without names"
-            raise ParamError(complaint(f"{self!r}()", "args", "symbols by name", what))
+            kind = TypeError if kwargs else ParamError
+            raise kind(complaint(f"{self!r}()", "args", "symbols by name", what))
         by = {k: single(f"{self!r}()", k, s) for k, s in kwargs.items()}
         graph = compose.replaced(self._graph, f"{self!r}()", by)
         if name and len({e.node for e in graph.outputs}) == 1:

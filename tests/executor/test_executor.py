@@ -349,6 +349,16 @@ def test_memory_goes_with_the_executor():
 # looking inside -----------------------------------------------------------------------------
 
 
+def test_a_monitor_tells_sums_of_gradients_under_the_real_name():
+    x = mx.sym.Variable("x")
+    h = mx.sym.tanh(x, name="h")
+    executor, seen = (h * mx.sym.exp(h)).simple_bind(mx.cpu(), x=(2,)), []
+    executor.set_monitor_callback(lambda name, array: seen.append(name))
+    executor.forward(is_train=True)
+    executor.backward(mx.nd.ones((2,)))
+    assert "sum_grad_output" in seen
+
+
 def test_a_monitor_sees_every_value():
     executor, seen = bound(), {}
     executor.set_monitor_callback(lambda name, array: seen.__setitem__(name, array.asnumpy()))

@@ -54,6 +54,42 @@ def test_epochs_or_batches(how):
         made().fit(source(), **how)
 
 
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ({"event_handlers": [object()]}, "'event_handlers': expected an EventHandler"),
+        ({"event_handlers": est.EpochEnd}, "'event_handlers': expected an EventHandler"),
+        (
+            {"event_handlers": est.LoggingHandler(metrics=[mx.metric.Accuracy()])},
+            "LoggingHandler: argument 'metrics': expected metrics of the estimator",
+        ),
+        ({"val_data": [1]}, "'val_data': expected a gluon.data.DataLoader"),
+        ({"epochs": 1.5}, "'epochs': expected a whole number, got 1.5"),
+    ],
+)
+def test_fit_refuses(how, words):
+    with pytest.raises(ParamError, match=words):
+        made().fit(source(), **{"epochs": 1, **how})
+
+
+def test_evaluate_refuses_metrics_of_training():
+    estimator = made()
+    handler = est.LoggingHandler(metrics=estimator.train_metrics)
+    with pytest.raises(ParamError, match="argument 'metrics'"):
+        estimator.evaluate(source(), event_handlers=handler)
+    with pytest.raises(ParamError, match=r"'val_data': expected a gluon\.data\.DataLoader"):
+        estimator.evaluate(zip([1], [2], strict=True))
+
+
+@pytest.mark.parametrize(
+    "how", [{"context": "cpu"}, {"trainer": "sgd"}, {"batch_processor": object()}]
+)
+def test_an_estimator_refuses(how):
+    (argument,) = how
+    with pytest.raises(ParamError, match=f"Estimator: argument '{argument}'"):
+        made(**how)
+
+
 def test_a_training_that_was_finished_is_resumed(tmp_path):
     first = made()
     first.fit(source(), epochs=2, event_handlers=est.CheckpointHandler(tmp_path))

@@ -192,8 +192,16 @@ def test_split():
     for wrong in (8, 3, 0):
         with pytest.raises(ShapeError, match="'num_slice'"):
             utils.split_data(x, wrong)
+    few = utils.split_and_load(np.ones((1, 2)), [mx.cpu(0), mx.cpu(1)], even_split=False)
+    assert [p.shape for p in few] == [(1, 2), (0, 2)]
     columns = utils.split_and_load(np.ones((2, 4)), [mx.cpu(0), mx.cpu(1)], batch_axis=1)
     assert [(c.shape, c.context) for c in columns] == [((2, 2), mx.cpu(0)), ((2, 2), mx.cpu(1))]
+
+
+@pytest.mark.parametrize("none", [[], {}, mx.gluon.nn.Dense(2).collect_params("misspelt")])
+def test_a_trainer_of_nothing_is_refused(none):
+    with pytest.raises(TypeError, match="Trainer: argument 'params': expected at least one"):
+        mx.gluon.Trainer(none, "sgd")
 
 
 def test_clip_global_norm():

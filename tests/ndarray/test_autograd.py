@@ -195,6 +195,8 @@ def test_scopes():
             with autograd.predict_mode(), scope:
                 assert flags() == (True, False)
         assert flags() == (True, False)
+    with autograd.record(train_mode=3):  # of which truth alone counts
+        assert flags() == (True, True)
     assert flags() == (False, False)
     assert autograd.set_recording(True) is False
     assert autograd.set_training(True) is False

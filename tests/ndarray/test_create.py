@@ -153,6 +153,8 @@ def test_reshape_refused():
     x = nd.zeros((2, 3))
     with pytest.raises(ShapeError, match="7"):
         x.reshape((7,))
+    with pytest.raises(TypeError, match="reshape: argument 'axis'"):
+        x.reshape((3, 2), axis=1)
     assert x.shape == (2, 3)
 
 
@@ -209,6 +211,8 @@ def test_astype():
     assert x.astype("float32", copy=False) is x
     assert x.astype("float32") is not x
     assert x.astype(np.float64).dtype is np.float64
+    assert x.astype("int32").astype(None).dtype is np.float32
+    assert x.reshape((1, 2)).tostype("csr").astype("float64").astype(None).dtype is np.float32
 
 
 def test_a_device_that_is_missing():

@@ -79,7 +79,9 @@ class StatisticsProp(mx.operator.CustomOpProp):
 
     def create_operator(self, ctx, in_shapes, in_dtypes):
         assert isinstance(ctx, mx.Context)
-        assert in_dtypes == [mx.nd.array([0], dtype=self.kind)._dtype.flag] * 2
+        assert in_shapes == [in_shapes[0], in_shapes[0], [1]]  # the states' too
+        flag = mx.nd.array([0], dtype=self.kind)._dtype.flag
+        assert in_dtypes == [flag, flag, mx.nd.zeros((1,))._dtype.flag]
         return Statistics(self.factor)
 
     kind = "float32"

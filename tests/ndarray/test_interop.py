@@ -122,6 +122,8 @@ def test_bad_data_leaves_the_file_alone(tmp_path):
     before = path.read_bytes()
     with pytest.raises(TypeError, match="save: argument 'data'"):
         nd.save(path, [nd.ones((2,)), np.ones(2)])
+    with pytest.raises(TypeError, match="save: argument 'data': expected names that are strings"):
+        nd.save(path, {1: nd.ones((2,))})
     assert path.read_bytes() == before
     with pytest.raises(FormatError):
         nd.load_frombuffer(before[:-3])

@@ -401,6 +401,7 @@ def test_a_sparse_weight_starts_at_random_and_is_trained(init):
     assert begun.stype == "row_sparse"
     assert len(np.unique(begun.asnumpy())) == 12
     before = dict(module.score(batches, "mse"))["mse"]
+    batches.reset()
     settings = {"learning_rate": 0.1}
     module.fit(batches, num_epoch=4, optimizer="adam", optimizer_params=settings, eval_metric="mse")
     assert dict(module.score(batches, "mse"))["mse"] < before / 2

@@ -134,6 +134,8 @@ def test_a_monitor_tells_each_array_once_whatever_the_batches():
         (lambda: autograd.grad(nd.ones((1,)), []), "grad: argument 'variables'"),
         (lambda: engine.get().delete_operator(3), "delete_operator: argument 'operator'"),
         (lambda: nd.save("unused", 3), "save: argument 'data'"),
+        (lambda: nd.ones((2, 2))[1.5], "NDArray: argument 'key': .* got 1.5"),
+        (lambda: nd.ones((2, 2))[0, "a"], "NDArray: argument 'key': .* got 'a'"),
     ],
 )
 def test_mistakes_are_told_by_name(call, told):

@@ -135,6 +135,8 @@ def test_gradients_belong_to_the_same_draw(name, params):
         (lambda: image.crop(picture(), x=-1, y=0, width=3, height=1), ParamError, "'x'"),
         (lambda: image.normalize(picture(dtype="uint8")), DTypeError, "floating-point"),
         (lambda: image.normalize(picture(3), mean=(1, 2)), ShapeError, "'mean'"),
+        (lambda: image.normalize(picture(3), mean=(1, 1)), ShapeError, "'mean'"),
+        (lambda: image.normalize(picture(3), std=(2, 2, 2, 2)), ShapeError, "'std'"),
         (lambda: image.normalize(picture(3), std=0), ParamError, "'std'"),
         (lambda: image.adjust_lighting(picture(), alpha=(1, 2)), ParamError, "3 numbers"),
         (lambda: image.resize(picture(), size=()), ParamError, "'size'"),

@@ -93,7 +93,7 @@ if __name__ == '__main__':
     arg, aux = mod.get_params()
     exe = feature.simple_bind(mx.cpu(), data=(5, 1, 12, 12), grad_req='null')
     exe.copy_params_from(arg, aux, allow_extra_params=True)
-    codes = exe.forward(data=mx.nd.array(x[:5]))[0]
+    codes = exe.forward(data=mx.nd.array(x[:5]))[0].copy()  # the reshaped one shares its memory
     assert codes.shape == (5, 6, 1, 1), codes.shape
     exe = exe.reshape(data=(3, 1, 12, 12), allow_up_sizing=False)
     assert_almost_equal(exe.forward(data=mx.nd.array(x[:3]))[0], codes[:3], rtol=1e-4)
@@ -106,6 +106,7 @@ if __name__ == '__main__':
         take_labels=True,
         auto_wiring=True,
     )
+    test.reset()
     seq.fit(
         test,
         num_epoch=2,

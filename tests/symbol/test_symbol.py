@@ -72,6 +72,10 @@ def test_composition_refuses_what_does_not_fit():
         fc()(fc_weigth=sym.Variable("x"))
     with pytest.raises(ParamError, match="symbols by name"):
         fc()(sym.Variable("x"))
+    with pytest.raises(TypeError, match="symbols by name"):
+        fc()(sym.Variable("x"), fc_weight=sym.Variable("w"))
+    with pytest.raises(TypeError, match="'args': expected a symbol, got 3"):
+        fc()(3)
     with pytest.raises(ParamError, match="one output"):
         sym.relu(sym.split(sym.Variable("x"), num_outputs=2))
     with pytest.raises(TypeError, match=r"argument 'data'.*a Symbol, got 3"):

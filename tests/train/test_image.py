@@ -194,6 +194,22 @@ def test_image_iter_over_records(sources):
     assert [x for part in parts for (x,), _ in labels(part)] == [0, 1, 2, 3, 4]
 
 
+def test_samples_as_a_subclass_sees_and_gives_them(sources):
+    rec, _ = sources
+
+    class Doubled(image.ImageIter):
+        def next_sample(self):
+            label, data = super().next_sample()
+            return 2 * label, data
+
+    it = Doubled(2, (3, 8, 8), path_imgrec=rec)
+    label, data = it.next_sample()
+    assert isinstance(label, float)
+    assert (label, data) == (0.0, DATA)
+    it.reset()
+    assert labels(it) == [([0, 2], 0), ([4, 6], 0), ([8, 0], 1)]
+
+
 def test_image_iter_over_lists(sources):
     _, folder = sources
     it = image.ImageIter(

@@ -94,6 +94,9 @@ def test_labels_of_a_list(rec, tmp_path):
     (tmp_path / "a.lst").write_text("".join(lines))
     _, found = first(rec, path_imglist=str(tmp_path / "a.lst"))
     np.testing.assert_allclose(found[1], [3, 20, 30, 7, 2, 5, 7, 0.1, 0.1, 0.2, 0.2], rtol=1e-6)
+    (tmp_path / "a.lst").write_text("".join(lines[:3]))
+    with pytest.raises(mx.MXNetError, match=r"record 3: .* has no label for it"):
+        make(rec, path_imglist=str(tmp_path / "a.lst"))
 
 
 @pytest.mark.parametrize("name", det_crops.CASES)

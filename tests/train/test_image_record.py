@@ -353,6 +353,9 @@ def test_labels_of_a_list_and_several(rec, tmp_path):
     assert next(it).label[0].asnumpy().tolist() == [[0, 0.5], [10, 1.5], [20, 2.5]]
     with pytest.raises(mx.MXNetError, match="expected 2 labels"):
         next(make(rec, label_width=2))
+    (tmp_path / "short.lst").write_text("".join(lines[:2]))
+    with pytest.raises(mx.MXNetError, match=r"record 2: '.*short\.lst' has no label for it"):
+        next(make(rec, path_imglist=str(tmp_path / "short.lst"), label_width=2))
 
 
 def test_mean_image_is_made_and_read(rec, tmp_path):

@@ -63,7 +63,7 @@ def test_names_choose_outputs_and_labels():
     both = metrics.create("acc")
     both.update_dict(labels, preds)
     assert both.num_inst == 6
-    with pytest.raises(ValueError, match="nothing"):
+    with pytest.raises(KeyError, match="nothing"):
         metrics.create("acc", label_names=["nothing"]).update_dict(labels, preds)
 
 

@@ -382,6 +382,18 @@ def test_refused(act, words):
         act()
 
 
+def test_what_a_callback_is_told_is_shown_as_the_real_library_shows_it():
+    shown = "BatchEndParams(epoch=1, nbatch=2, eval_metric=None, locals=None)"
+    assert repr(mx.model.BatchEndParam(1, 2, None, None)) == shown
+
+
+def test_an_iterator_at_its_end_is_told():
+    at_end = data()
+    assert [*at_end]
+    with pytest.raises(StopIteration, match=r"argument 'train_data': .* one at its end"):
+        bound().fit(at_end, num_epoch=1)
+
+
 def test_a_misspelt_parameter_of_an_optimizer_is_a_type_error():
     with pytest.raises(TypeError, match=r"momentun.*did you mean 'momentum'"):
         bound().init_optimizer(optimizer_params={"momentun": 1})

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gnomon import engine
-from gnomon.base import DTypeError, GnomonError, ShapeError, complaint
+from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, complaint
 from gnomon.ground.record import put
 from gnomon.ndarray.api.arithmetic import is_number
 from gnomon.ndarray.api.methods import cast, copied
@@ -141,7 +141,14 @@ def positions(shape: tuple[int, ...], key: Any) -> np.ndarray[Any, Any]:
 
 
 def _as_numpy(part: Any) -> Any:
-    """A part of a key as NumPy takes it: arrays of ours are read, their numbers made integers."""
+    """A part of a key as NumPy takes it: arrays of ours are read, their numbers made integers.
+
+    Raises:
+        ParamError: it is no part of a key.
+    """
+    if not isinstance(part, (*BASIC, bool, np.bool_, list, tuple, range, np.ndarray, Array)):
+        expected = "integers, slices, '...', None, lists and arrays"
+        raise ParamError(complaint("NDArray", "key", expected, f"{part!r:.60}"))
     if isinstance(part, Array):
         part = part.asnumpy()
     elif isinstance(part, (list, tuple)):
@@ -164,6 +171,7 @@ class Indexing(Array):
 
         Raises:
             IndexError: too many indices, or one outside of its axis.
+            ParamError: an index is of no kind that indexes.
         """
         if key.__class__ is slice and key == _ALL:
             return self

@@ -68,13 +68,17 @@ class Methods(Array):
 
         Raises:
             ShapeError: the number of elements would differ.
+            TypeError: another keyword.
         """
         given = kwargs.pop("shape", None)
+        reverse = kwargs.pop("reverse", False)
+        for name, value in kwargs.items():
+            raise TypeError(complaint("reshape", name, "one of shape, reverse", f"{value!r:.60}"))
         if shape:
             given = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
         if given is None:
             raise TypeError("reshape: argument 'shape' is missing")
-        return self._viewed("Reshape", shape=tuple(given), **kwargs)
+        return self._viewed("Reshape", shape=tuple(given), reverse=reverse)
 
     def _viewed(self, name: str, **given: Any) -> Any:
         """The array under the shape that an operator, which moves no element, gives it."""
@@ -119,11 +123,14 @@ class Methods(Array):
         return functions.find("", "transpose")(self, axes=tuple(given or ()), **kwargs)
 
     def astype(self, dtype: Any, copy: bool = True) -> Any:
-        """The elements in another dtype; itself where it is the same and `copy` is False."""
-        same = dtypes.of(dtype) is self._dtype
-        if same and not copy:
-            return self
-        return copied(self) if same else cast(self, dtype)
+        """The elements in another dtype; itself where it is the same and `copy` is False.
+
+        None stands for float32, as where arrays are made.
+        """
+        wanted = dtypes.default_real if dtype is None else dtypes.of(dtype)
+        if wanted is not self._dtype:
+            return cast(self, wanted)
+        return copied(self) if copy else self
 
     def copy(self) -> Any:
         """The elements in new memory."""

@@ -111,11 +111,11 @@ class BaseSparseNDArray(NDArray):
         return found
 
     def astype(self, dtype: Any, copy: bool = True) -> Any:
-        """The elements in another dtype, in the same storage."""
-        same = dtypes.of(dtype) is self._dtype
-        if same:
-            return copied(self) if copy else self
-        return like(self, cast(self._parts.data, dtype))
+        """The elements in another dtype, in the same storage; None stands for float32."""
+        wanted = dtypes.default_real if dtype is None else dtypes.of(dtype)
+        if wanted is not self._dtype:
+            return like(self, cast(self._parts.data, wanted))
+        return copied(self) if copy else self
 
     def copyto(self, other: Any) -> Any:
         """The elements in the array `other`, or in a new one on the context `other`.

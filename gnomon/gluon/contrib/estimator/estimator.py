@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from gnomon.base import KeywordHints, ParamError, complaint
-from gnomon.context import Context, cpu
 from gnomon.gluon.contrib.estimator.batch_processor import BatchProcessor
 from gnomon.gluon.contrib.estimator.event_handler import (  # noqa: F401  MXNet's has it
     BatchBegin,
@@ -25,12 +24,18 @@ from gnomon.gluon.contrib.estimator.event_handler import (  # noqa: F401  MXNet'
     ValidationHandler,
 )
 from gnomon.gluon.contrib.estimator.utils import (
+    check_metrics,
+    checked_context,
+    checked_data,
+    checked_handlers,
+    checked_limit,
     checked_loss,
     checked_metrics,
-    listed,
+    checked_processor,
+    checked_trainer,
     metrics_of,
 )
-from gnomon.gluon.data import DataLoader  # noqa: F401  MXNet's has it
+from gnomon.gluon.data import DataLoader
 from gnomon.gluon.trainer import Trainer
 from gnomon.gluon.utils import split_and_load  # noqa: F401  MXNet's has it
 from gnomon.metric import EvalMetric
@@ -87,13 +92,15 @@ class Estimator(KeywordHints):
         self.net, self.loss = net, checked_loss("loss", loss)
         self.val_net = net if val_net is None else val_net
         self.val_loss = self.loss if val_loss is None else checked_loss("val_loss", val_loss)
-        self.context = [context] if isinstance(context, Context) else list(context or [cpu()])
-        self.batch_processor = batch_processor or BatchProcessor()
+        self.context = checked_context(context)
+        self.batch_processor = checked_processor(batch_processor or BatchProcessor())
         self._train_metrics = checked_metrics("train_metrics", train_metrics)
         self._val_metrics = checked_metrics("val_metrics", val_metrics)
         self._make_metrics()
         self._initialize(initializer)
-        self.trainer = trainer or Trainer(net.collect_params(), "sgd", {"learning_rate": 0.001})
+        self.trainer = checked_trainer(
+            trainer or Trainer(net.collect_params(), "sgd", {"learning_rate": 0.001})
+        )
         self.max_epoch: int | None = None
         self.max_batch: int | None = None
         self.batch_axis = 0
@@ -127,8 +134,14 @@ class Estimator(KeywordHints):
         return self._val_metrics
 
     def evaluate(self, val_data: Any, batch_axis: int = 0, event_handlers: Any = None) -> None:
-        """Score on `val_data`; the values are in `val_metrics`."""
-        handlers = listed(event_handlers)
+        """Score on `val_data`, a DataLoader; the values are in `val_metrics`.
+
+        Raises:
+            ParamError: the data or the handlers are something else, or log other metrics.
+        """
+        checked_data("val_data", val_data)
+        handlers = checked_handlers(event_handlers)
+        check_metrics(handlers, self._val_metrics)
         self._add(handlers, MetricHandler(self._val_metrics))
         self._add(handlers, LoggingHandler(metrics=self._val_metrics))
         handlers.sort(key=_priority)
@@ -144,7 +157,7 @@ class Estimator(KeywordHints):
 
     def fit(
         self,
-        train_data: Iterable[Any],
+        train_data: DataLoader,
         val_data: Any = None,
         epochs: int | None = None,
         event_handlers: Any = None,
@@ -154,12 +167,16 @@ class Estimator(KeywordHints):
         """Train for a number of `epochs` or of `batches`, scoring `val_data` after each epoch.
 
         Raises:
-            ParamError: both are given, or none.
+            ParamError: both are given, or none; the data are no DataLoaders; a handler is none,
+                or has metrics that are not the estimator's.
         """
+        checked_data("train_data", train_data)
         if (epochs is None) == (batches is None):
             got = f"epochs={epochs}, batches={batches}"
             raise ParamError(complaint("Estimator.fit", "epochs", "epochs or batches", got))
-        self.max_epoch, self.max_batch, self.batch_axis = epochs, batches, batch_axis
+        self.max_epoch = checked_limit("epochs", epochs)
+        self.max_batch = checked_limit("batches", batches)
+        self.batch_axis = batch_axis
         handlers = self._prepared(val_data, event_handlers)
         _call(handlers, "train_begin", self)
         ended = any(getattr(handler, "stop_training", False) for handler in handlers)
@@ -176,12 +193,15 @@ class Estimator(KeywordHints):
 
     def _prepared(self, val_data: Any, event_handlers: Any) -> list[Any]:
         """The given handlers, and those of the kinds that are missing, in order."""
-        handlers = listed(event_handlers)
+        handlers = checked_handlers(event_handlers)
+        check_metrics(handlers, [*self._train_metrics, *self._val_metrics])
         self._add(handlers, StoppingHandler(self.max_epoch, self.max_batch))
         self._add(handlers, GradientUpdateHandler())
         self._add(handlers, MetricHandler(self._train_metrics))
         if val_data is not None:
-            self._add(handlers, ValidationHandler(val_data, self.evaluate))
+            self._add(
+                handlers, ValidationHandler(checked_data("val_data", val_data), self.evaluate)
+            )
         self._add(handlers, LoggingHandler(metrics=self._train_metrics))
         return sorted(handlers, key=_priority)
 

@@ -1,12 +1,17 @@
-"""What an estimator is given: losses and metrics, checked, and metrics by default."""
+"""What an estimator is given, checked, and metrics by default."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from numbers import Integral
 from typing import Any
 
 from gnomon.base import ParamError, complaint
+from gnomon.context import Context, cpu
+from gnomon.gluon.contrib.estimator.events import EventHandler
+from gnomon.gluon.data import DataLoader
 from gnomon.gluon.loss import Loss, SoftmaxCrossEntropyLoss
+from gnomon.gluon.trainer import Trainer
 from gnomon.metric import Accuracy, CompositeEvalMetric, EvalMetric
 from gnomon.metric import Loss as LossMetric
 
@@ -37,6 +42,68 @@ def checked_metrics(argument: str, given: Any) -> list[EvalMetric]:
         if not isinstance(metric, EvalMetric):
             raise ParamError(complaint("Estimator", argument, "metrics", repr(metric)))
     return found
+
+
+def checked_context(given: Any) -> list[Context]:
+    """The devices as a list, the processor by default; ParamError where something else is given."""
+    found = listed(given) or [cpu()]
+    if not all(isinstance(ctx, Context) for ctx in found):
+        expected = "a Context, or a list of them"
+        raise ParamError(complaint("Estimator", "context", expected, repr(given)))
+    return found
+
+
+def checked_handlers(given: Any) -> list[EventHandler]:
+    """One handler, several or None, as a list; ParamError where something else is given."""
+    found = listed(given)
+    for handler in found:
+        if not isinstance(handler, EventHandler):
+            expected = "an EventHandler, or a list of them"
+            raise ParamError(complaint("Estimator", "event_handlers", expected, repr(handler)))
+    return found
+
+
+def check_metrics(handlers: list[EventHandler], known: list[EvalMetric]) -> None:
+    """Raises ParamError where an attribute of a handler holds metrics other than these.
+
+    Attributes that hold metrics have `metric` in their names.
+    """
+    named = [(h, name) for h in handlers for name in dir(h) if "metric" in name]
+    for handler, name in named:
+        for metric in listed(getattr(handler, name)):
+            if not any(metric is each for each in known):
+                where, got = type(handler).__name__, repr(metric)
+                expected = "metrics of the estimator, as its train_metrics and val_metrics"
+                raise ParamError(complaint(where, name, expected, got))
+
+
+def checked_limit(argument: str, given: int | None) -> int | None:
+    """How many epochs or batches; ParamError where it is no number of them."""
+    if given is not None and not (isinstance(given, Integral) and given >= 0):
+        raise ParamError(complaint("Estimator.fit", argument, "a whole number", repr(given)))
+    return given
+
+
+def checked_data(argument: str, given: Any) -> DataLoader:
+    """The batches; ParamError where they are in no DataLoader."""
+    if not isinstance(given, DataLoader):
+        raise ParamError(complaint("Estimator", argument, "a gluon.data.DataLoader", repr(given)))
+    return given
+
+
+def checked_trainer(given: Any) -> Trainer:
+    """The trainer; ParamError where it is none."""
+    if not isinstance(given, Trainer):
+        raise ParamError(complaint("Estimator", "trainer", "a gluon.Trainer", repr(given)))
+    return given
+
+
+def checked_processor(given: Any) -> Any:
+    """What is done with batches; ParamError where it has not the methods for it."""
+    if not all(callable(getattr(given, name, None)) for name in ("fit_batch", "evaluate_batch")):
+        expected = "an object with fit_batch() and evaluate_batch()"
+        raise ParamError(complaint("Estimator", "batch_processor", expected, repr(given)))
+    return given
 
 
 def checked_loss(argument: str, loss: Any) -> Any:
