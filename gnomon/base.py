@@ -112,6 +112,10 @@ class EngineIndexError(EngineError, IndexError):
     """A function of the engine that found an index out of bounds."""
 
 
+class MidwayError(EngineError):
+    """A finaliser or signal's handler asked for what its thread is amidst: it is there later."""
+
+
 def complaint(where: str, argument: str, expected: object, got: object) -> str:
     """The sentence every error is written in: where, which argument, what was expected, what came.
 

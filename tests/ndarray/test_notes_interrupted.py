@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from ndarray.noted_steps import begin_soon, counted
 
-from gnomon import autograd, nd
-from gnomon.engine import EngineError
+from gnomon import autograd, config, nd
+from gnomon.base import MidwayError
 from gnomon.executor.recorded_step import Plan
 from gnomon.ndarray.lazy import notes
+from gnomon.runtime.devices import pool
 
 W = np.linspace(-0.4, 0.5, 16, dtype=np.float32).reshape(4, 4)
 
@@ -48,8 +49,8 @@ def test_finalisers_compute_while_operators_are_noted(often: Any) -> None:
                     held[0].asnumpy()  # noted perhaps
                 elif (keep * 2 + 1).asnumpy().tolist() != [3] * 4:
                     wrong.append(keep)
-            except EngineError as error:  # the collector ran in the midst of the program
-                if Computes.turn % 3 != 1 or "while it was being computed" not in str(error):
+            except MidwayError as error:  # the collector ran in the midst of the program, or pool
+                if Computes.turn % 3 != 1 and "amidst a request" not in str(error):
                     wrong.append(error)
             except Exception as error:
                 wrong.append(error)
@@ -144,3 +145,24 @@ def test_a_finaliser_computes_what_a_program_is_about_to(
             np.testing.assert_allclose(asked.pop(), right, rtol=1e-5) if k % 7 < 4 else None
         assert not asked
         assert runs
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+@pytest.mark.parametrize("scale", [1, 2])
+def test_what_is_refused_amidst_a_request_for_memory_is_there_afterwards(
+    scale: int, recorded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The collector may run while the thread is in the pool: nothing is lost that was pending."""
+    begin_soon(monkeypatch)
+    w = nd.array(W)
+    w.attach_grad()
+    with config.using(programs=recorded), autograd.record() if recorded else autograd.pause():
+        h = nd.tanh(w if scale == 1 else w * scale)
+        pool.release_all()
+        with pool.pool_of("cpu").lock, pytest.raises(MidwayError, match="amidst a request"):
+            h.asnumpy()
+        np.testing.assert_allclose(h.asnumpy(), np.tanh(W * scale), rtol=1e-5)
+    if recorded:
+        h.backward()
+        gradient = (1 - np.tanh(W * scale) ** 2) * scale
+        np.testing.assert_allclose(w.grad.asnumpy(), gradient, rtol=1e-5)

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gnomon import config, context
-from gnomon.base import DeviceError, ParamError, ShapeError
+from gnomon.base import DeviceError, MidwayError, ParamError, ShapeError
 from gnomon.runtime.devices import pool
 from gnomon.runtime.devices.cpu import Cpu
 from gnomon.runtime.devices.null import Null
@@ -298,7 +298,7 @@ def test_a_request_amidst_a_request_of_the_same_thread_is_refused():
     own = Pool(Null())
     address, shelf = own.take(5_000_000)
     with own.lock:
-        with pytest.raises(DeviceError, match="finaliser or signal handler"):
+        with pytest.raises(MidwayError, match="finaliser or signal handler"):
             own.take(5000)
         shelf.give(address)  # which waits for nothing
     assert own.take(5_000_000)[0] == address

@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from gnomon import config, engine
+from gnomon.base import MidwayError
 from gnomon.context import Context
 from gnomon.engine.behind import is_certain
 from gnomon.ground.lock import in_child, reentrant
@@ -334,7 +335,7 @@ class FusionGroup(Frozen):
         """
         with self.own.lock:
             if self.working:
-                raise engine.EngineError("an array was asked for while it was being computed")
+                raise MidwayError("an array was asked for while it was being computed")
             put(self, "closed", True)
             if self.trace.count == 1 and lone(self, array):
                 self._forget()

@@ -43,8 +43,7 @@ from operator import attrgetter
 from typing import Any
 
 from gnomon import config
-from gnomon.base import GnomonError
-from gnomon.engine import EngineError
+from gnomon.base import GnomonError, MidwayError
 from gnomon.ground.lock import load_module
 from gnomon.ground.record import put
 from gnomon.ndarray.core.array import Array
@@ -297,7 +296,7 @@ class Record(Recorded):
         """Have an array of the record computed; whether its value is known to be there."""
         with self.own.lock:
             if self.working and array._pending_in is self:
-                raise EngineError("an array was asked for while it was being computed")
+                raise MidwayError("an array was asked for while it was being computed")
             self.read()
         if type(array._pending_in) is Lost:
             array._pending_in.materialize(array)
@@ -307,7 +306,7 @@ class Record(Recorded):
         """Compute what is noted, so that a state has its value."""
         with self.own.lock:
             if self.working and state.record is self:
-                raise EngineError("a state was asked for while it was being computed")
+                raise MidwayError("a state was asked for while it was being computed")
             self.read()
             if state.record is self:  # left from an interrupt
                 state.record = None
@@ -351,6 +350,8 @@ class Record(Recorded):
             op, inputs = said.op, inputs[: said.count]
         try:
             made = Recorded.apply(op, inputs, drawn=self.drawn.get(number))
+        except MidwayError:  # a finaliser's, which leaves all to the program that it runs amidst
+            raise
         except (GnomonError, MemoryError) as error:  # the others can be computed
             lost = Lost(error, self.ctx)
             for x in mine:

@@ -50,8 +50,8 @@ from functools import partial
 from typing import Any
 
 from gnomon import engine
+from gnomon.base import MidwayError
 from gnomon.context import Context
-from gnomon.engine import EngineError
 from gnomon.ground.lock import in_child, reentrant
 from gnomon.ground.record import put
 from gnomon.ndarray.core.chunk import Chunk
@@ -282,7 +282,7 @@ def store(value: Any, dest: Any, kept: bool = False) -> bool:
     if group.store(Storing(value, dest, mirror)):
         return True
     if value._pending_in is group:
-        raise EngineError("an array was written to while it was being computed")
+        raise MidwayError("an array was written to while it was being computed")
     engine.get().wait_for_var(value._chunk)  # what failed is raised here, and not tried for ever
     return False
 

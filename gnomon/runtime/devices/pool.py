@@ -27,7 +27,7 @@ import numpy as np
 
 from gnomon import config, context
 from gnomon import dtype as dtypes
-from gnomon.base import DeviceError, ParamError, ShapeError, complaint
+from gnomon.base import DeviceError, MidwayError, ParamError, ShapeError, complaint
 from gnomon.context import Context
 from gnomon.ground.lock import around_forks, first_use, give_back, reentrant, renew
 from gnomon.ground.record import Frozen, inner, put
@@ -270,10 +270,10 @@ class Pool:
         """Take the lock, to be given back by `finally`: to leave `with` takes memory.
 
         Raises:
-            DeviceError: this thread has it: a finaliser or signal handler runs amidst a request.
+            MidwayError: this thread has it: a finaliser or signal handler runs amidst a request.
         """
         if self.lock._is_owned():
-            raise DeviceError(
+            raise MidwayError(
                 "a finaliser or signal handler asks for memory amidst a request for it"
             )
         self.lock.acquire()
