@@ -18,7 +18,7 @@ from typing import Any
 
 from gnomon.base import GnomonError
 from gnomon.ground.lock import load_module
-from gnomon.native.dependencies import NoSource, addresses, symbols_of
+from gnomon.native.dependencies import NoSource, addresses, file_of, symbols_of
 from gnomon.native.method import Method, bound, for_good, method_of
 from gnomon.runtime.compiler import jit, key, objects
 from gnomon.runtime.once import once
@@ -249,4 +249,4 @@ def _is_kept(unit: Any, beside: bytes) -> bool:
     except ValueError:
         return False
     same = found == addresses(list(unit.things.values()), unit.relied)
-    return same and all(key.is_settled(file[0]) for file in unit.relied["files"])
+    return same and all(key.is_settled(file_of(module)) for module, _ in unit.relied["sources"])

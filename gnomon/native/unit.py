@@ -18,7 +18,7 @@ from typing import Any
 
 from gnomon.expr.source import parsed
 from gnomon.native.calls import Calls
-from gnomon.native.dependencies import ALWAYS, NoSource, name_of, stamp
+from gnomon.native.dependencies import ALWAYS, NoSource, content, name_of
 from gnomon.native.emit import Emitter
 from gnomon.native.function import Lowering, Made, make
 from gnomon.native.helpers import TEXT
@@ -50,7 +50,7 @@ class Unit:
         self.things: dict[tuple[str, str], Any] = {}  # objects in the text, by where they are found
         self._numbers: dict[tuple[str, str], int] = {}
         self._slots: dict[tuple[str, str, str], int] = {}
-        self._files: set[str] = set()
+        self._modules: set[str] = set()
         entries = [self.entry(f, as_methods) for f in functions]
         self.text = self._whole(entries)
         self.relied = self._relied()
@@ -69,7 +69,7 @@ class Unit:
                 raise KitError(f"{function.__name__} calls itself")
             return made
         self._made[function] = None
-        self._files.add(function.__code__.co_filename)
+        self._modules.add(function.__module__)
         made = make(self, function, _source(function), *self.head_of(function))
         self._made[function] = made
         return made
@@ -124,7 +124,7 @@ class Unit:
 
     def rely_on_class(self, cls: type) -> None:
         """The text has what the source of a class says."""
-        self._files.add(str(getattr(sys.modules[cls.__module__], "__file__", "")))
+        self._modules.add(cls.__module__)
 
     # --- the whole ------------------------------------------------------------------------------
 
@@ -144,7 +144,7 @@ class Unit:
             "numbers": [[*place, number] for place, number in self._numbers.items()],
             "slots": [[*place, offset] for place, offset in self._slots.items()],
             "type": self.type_offset,
-            "files": [stamp(file) for file in sorted(self._files)],
+            "sources": [[module, content(module)] for module in sorted(self._modules)],
             "called": sorted(set(_CALLED.findall(self.text))),
         }
 

@@ -20,9 +20,8 @@ from gnomon import config
 from gnomon.expr.source import parsed
 from gnomon.native.kinds import KitError
 from gnomon.native.memory import address_of
-from gnomon.native.serve import code_of, methods, served
+from gnomon.native.serve import methods, served
 from gnomon.native.unit import Unit
-from gnomon.runtime.compiler import objects
 from gnomon.runtime.statements.fields import readable
 
 
@@ -483,12 +482,3 @@ def test_a_setting_has_functions_run_by_python(tmp_path):
     with config.using(native=False):
         assert not readable()
         assert served(function) == (function,)
-
-
-def test_code_from_disk_is_looked_at(tmp_path):
-    with config.using(cache_dir=tmp_path / "cache"):
-        first = code_of((samples.keys,))
-        compiled, loaded = objects.COUNTS.compiled, objects.COUNTS.loaded
-        again = code_of((samples.keys,))
-        assert (objects.COUNTS.compiled, objects.COUNTS.loaded) == (compiled, loaded + 1)
-        assert first is not again
