@@ -11,13 +11,10 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
-from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-SETTLED = 6.0  # seconds after a change of the sources from which on code is kept
 LIMIT = 600.0  # seconds
 
 
@@ -27,15 +24,12 @@ class CarryHook(BuildHookInterface):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if version == "editable" or os.environ.get("GNOMON_CARRY") == "0":
             return
-        root = Path(self.root)
         self.cache = tempfile.TemporaryDirectory(prefix="gnomon-carry-")
-        changed = max(path.stat().st_ctime for path in (root / "gnomon").rglob("*.py"))
-        time.sleep(min(max(changed + SETTLED - time.time(), 0.0), SETTLED))
         foreign = {k: v for k, v in os.environ.items() if not k.startswith(("GNOMON_", "MXNET_"))}
         try:
             subprocess.run(
                 [sys.executable, "-m", "gnomon", "cache", "warm"],
-                cwd=root,
+                cwd=self.root,
                 env=foreign | {"GNOMON_CACHE_DIR": self.cache.name, "PYTHONDONTWRITEBYTECODE": "1"},
                 check=True,
                 timeout=LIMIT,

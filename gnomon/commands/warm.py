@@ -80,7 +80,7 @@ def _told() -> Iterator[None]:
     if objects.disk() is None:
         reason = "the settings disk_cache and disk_cache_limit forbid it"
         if config.get("disk_cache") and config.get("disk_cache_limit"):
-            reason = "gnomon's sources have only just been changed; try again in a few seconds"
+            reason = "gnomon's sources have been changed since this process began"
         raise GnomonError(f"cache warm: nothing is kept: {reason}")
     began, compiled, loaded = time.perf_counter(), objects.COUNTS.compiled, objects.COUNTS.loaded
     yield

@@ -18,6 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+BEGUN = time.time()  # what of gnomon was written before is what this process reads
 PATIENCE = 5.0  # seconds
 _PACKAGE = __name__.partition(".")[0]
 _module_locks = sys.modules["_frozen_importlib"]._module_locks  # name -> weak reference

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import functools
 import os
-import time
 from _blake2 import blake2b  # hashlib would load OpenSSL as well (4 ms)
 from collections.abc import Sequence
 from pathlib import Path
 
 from gnomon import __version__
+from gnomon.ground.importing import BEGUN
 from gnomon.runtime.compiler.disk import DIGEST, configured, digest
 from gnomon.runtime.compiler.host import baseline
 
@@ -31,8 +31,8 @@ SOURCES = (
     "code",
     "runtime",
 )
-# when this process read gnomon's sources, at the latest; importing them takes up to a second or so
-_begun = time.time() - 5.0
+_TICK = 0.05  # seconds by which the times of files may lag behind the clock
+_begun = BEGUN - _TICK  # since when this process may have read gnomon's sources
 
 
 @functools.cache
@@ -49,9 +49,9 @@ def surroundings() -> str:
 def sources_digest(package: Path, begun: float) -> str:
     """A digest of the sources that decide the code; "" where it would not tell what runs here.
 
-    That is where there are none, and where one was changed after `begun`, when this process read
-    them. It is kept on disk by the files' sizes and times, so that they are read once: of the times
-    one is the system's own, which no copying sets.
+    That is where there are none, and where one was changed after `begun`, since when this process
+    may have read it. It is kept on disk by the files' sizes and times, so that they are read once:
+    of the times one is the system's own, which no copying sets.
     """
     try:
         files = _files(package)
