@@ -104,7 +104,12 @@ def _cache_options(cache: argparse.ArgumentParser) -> None:
     model = warming.add_argument_group("for a network of its own, in place of typical work")
     model.add_argument("model", type=Path, nargs="?", metavar="SYMBOL.json", help="a saved symbol")
     model.add_argument(
-        "--shapes", nargs="+", default=[], metavar="NAME:SIZExSIZE", help="data:1x3x224x224"
+        "--shapes",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME:SIZExSIZE",
+        help="of inputs, as data:1x3x224x224",
     )
     model.add_argument("--train", action="store_true", help="its gradients as well")
     warming.set_defaults(run=_warm)

@@ -126,7 +126,7 @@ SETTINGS = {
             bool,
             True,
             ("GNOMON_DISK_CACHE",),
-            "Whether compiled kernels are kept in `cache_dir` for the next process.",
+            "Whether compiled kernels are kept in `cache_dir`, and those kept or carried are used.",
         ),
         Setting(
             "disk_cache_limit",

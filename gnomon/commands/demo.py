@@ -302,7 +302,11 @@ def check(prefix: str, epoch: int, batch_size: int) -> int:
 
 def check_elsewhere(prefix: str, epoch: int, batch_size: int) -> int:
     """`check` in a fresh process; GnomonError with what it said where it fails."""
-    command = [sys.executable, "-m", "gnomon.cli", "demo", "--check", prefix, str(epoch)]
+    home = str(Path(__file__).parents[2])  # of this very package, whatever the folder holds
+    start = (
+        f"import sys; sys.path.insert(0, {home!r}); from gnomon.cli import main; sys.exit(main())"
+    )
+    command = [sys.executable, "-c", start, "demo", "--check", prefix, str(epoch)]
     command += ["--batch-size", str(batch_size), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -16,7 +16,7 @@ from gnomon import __version__, config, shadow
 from gnomon.dtype import float32
 from gnomon.ground.lock import load_module
 from gnomon.runtime.compiler import objects
-from gnomon.runtime.compiler.host import host
+from gnomon.runtime.compiler.host import baseline, host
 from gnomon.runtime.devices.cuda import driver as drivers
 from gnomon.runtime.devices.cuda import library
 from gnomon.runtime.execution import threads
@@ -50,7 +50,9 @@ def _llvmlite() -> Finding:
 def _processor() -> Finding:
     here = host()
     known = [name for name in EXTENSIONS if name in here.features]
-    return GOOD, f"{here.cpu}, vectors of {here.vector_bytes * 8} bits: {' '.join(known)}"
+    level = baseline().cpu
+    level = "" if level == here.cpu else f", served as {level}"
+    return GOOD, f"{here.cpu}{level}, vectors of {here.vector_bytes * 8} bits: {' '.join(known)}"
 
 
 def _threads() -> Finding:
@@ -94,6 +96,9 @@ def _cache() -> Finding:
 
 def _kernels() -> Finding:
     """Whether the kernels of typical work are there, with the package or in the cache."""
+    reason = objects.why_not()
+    if reason:
+        return POOR, f"none is kept between processes: {reason}"
     if objects.is_prepared():
         return GOOD, "those of typical work are there"
     return POOR, "each is compiled when it is first needed; gnomon cache warm prepares typical ones"

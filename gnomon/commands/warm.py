@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from gnomon import config, symbol
+from gnomon import symbol
 from gnomon.base import GnomonError
 from gnomon.commands import typical
 from gnomon.context import cpu
@@ -45,7 +45,9 @@ def main(options: argparse.Namespace) -> int:
         FileError: the file cannot be read.
     """
     if options.model is None and (options.shapes or options.train):
-        raise GnomonError("cache warm: --shapes and --train are a network's: name its SYMBOL.json")
+        raise GnomonError(
+            "cache warm: name SYMBOL.json, before --shapes and --train, which are its"
+        )
     with _told():
         if options.model is not None:
             warm(options.model, shapes_of(options.shapes), options.train)
@@ -65,6 +67,10 @@ def warm(model: Path, shapes: Shapes, train: bool) -> None:
         FileError: the file cannot be read.
     """
     net = symbol.load(str(model))
+    for name in shapes:
+        if name not in net.list_inputs():
+            known = ", ".join(net.list_inputs())
+            raise GnomonError(f"cache warm: --shapes: expected inputs among {known}, got {name!r}")
     given: dict[str, Any] = dict(shapes)
     bound = net.simple_bind(cpu(), grad_req="write" if train else "null", **given)
     outputs = bound.forward(is_train=train)
@@ -76,14 +82,18 @@ def warm(model: Path, shapes: Shapes, train: bool) -> None:
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """Say what was compiled inside, and where it is."""
-    if objects.disk() is None:
-        reason = "the settings disk_cache and disk_cache_limit forbid it"
-        if config.get("disk_cache") and config.get("disk_cache_limit"):
-            reason = "gnomon's sources have been changed since this process began"
-        raise GnomonError(f"cache warm: nothing is kept: {reason}")
+    """Say what was compiled inside, and where it is.
+
+    Raises:
+        GnomonError: nothing is kept, or it could not be written.
+    """
+    place = objects.disk()
+    if place is None:
+        raise GnomonError(f"cache warm: nothing is kept: {objects.why_not()}")
     began, compiled, loaded = time.perf_counter(), objects.COUNTS.compiled, objects.COUNTS.loaded
     yield
     made, found = objects.COUNTS.compiled - compiled, objects.COUNTS.loaded - loaded
-    print(f"{made} kernels compiled, {found} were there: {time.perf_counter() - began:.1f} s")
-    print(f"kept in {config.get('cache_dir') / 'kernels'}")
+    if made and not place.usable:
+        raise GnomonError(f"cache warm: {made} kernels compiled, and {place.folder} not written")
+    seconds = time.perf_counter() - began
+    print(f"{made} kernels compiled into {place.folder}, {found} were there: {seconds:.1f} s")

@@ -22,13 +22,13 @@ _ARRAYS = "interface in the manner of NumPy (np, npx)"
 MODULES = {
     "contrib.quantization": "quantization",
     "library": "loader of operator libraries",
-    "notebook": "callbacks for notebooks",
+    "notebook": "set of callbacks for notebooks",
     "np": _ARRAYS,
     "npx": _ARRAYS,
     "numpy": _ARRAYS,
     "numpy_extension": _ARRAYS,
     "torch": "bridge to Lua Torch",
-    "tvmop": "operators made by TVM",
+    "tvmop": "set of operators made by TVM",
 }
 
 # MXNet's path -> where gnomon has the same names

@@ -46,7 +46,7 @@ def split_data(
     >>> [x.shape for x in split_data(nd.ones((5, 2)), 2, even_split=False)]
     [(3, 2), (2, 2)]
 
-    Parts are empty where there are fewer elements than parts.
+    Along the first axis, parts are empty where there are fewer elements than parts.
 
     Raises:
         ShapeError: `num_slice` is below 1 or, with `even_split`, does not divide the elements.

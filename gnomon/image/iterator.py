@@ -139,9 +139,11 @@ class ImageIter(DataIter):
             label, name = (self.imglist or {})[key]
             return label, self.read_image(name)
         header, data = recordio.unpack(self.imgrec[key])
-        if self.imglist is not None and header.id in self.imglist:
-            return self.imglist[header.id][0], data
-        return header.label, data
+        if self.imglist is None:
+            return header.label, data
+        if header.id not in self.imglist:
+            raise FormatError(f"record {header.id}: the list of images has no label for it")
+        return self.imglist[header.id][0], data
 
     def next(self) -> DataBatch:
         rows, self._carried = self._carried, []

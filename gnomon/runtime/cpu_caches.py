@@ -36,7 +36,7 @@ def own() -> int:
 
 def _told() -> int:
     """The largest cache that the system tells of, or what each core may have where it does not."""
-    return max(_sizes(), default=EACH * (os.cpu_count() or 1))
+    return max(_sizes(), default=0) or EACH * (os.cpu_count() or 1)
 
 
 def _sizes() -> list[int]:

@@ -101,6 +101,7 @@ from gnomon.shadow.extensions import (
     unpack_patch2col,
     unpool,
 )
+from gnomon.shadow.extensions import elsewhere as _elsewhere
 from gnomon.shadow.functions import (
     add_take_grad,
     add_take_grad_large_batch,
@@ -164,7 +165,7 @@ def __getattr__(name: str) -> Callable[..., Exp]:
     try:
         return find(name)
     except UnknownNameError as error:
-        raise AttributeError(f"gnomon.shadow: {error}") from None
+        raise AttributeError(f"gnomon.shadow: {error}{_elsewhere(name)}") from None
 
 
 # all but `range` and `slice`: `from gnomon.shadow import *` leaves Python's own alone

@@ -404,7 +404,7 @@ def as_array(data: Any) -> Array:
         return np.asarray(memoryview(data))
     except TypeError:
         expected = "an array, a buffer, or an object with __array_interface__ or __dlpack__"
-        hint = "TensorContainer makes new memory"
+        hint = "numpy.array makes one of numbers, TensorContainer new memory of a shape"
         if type(data).__name__ == "PyCapsule":
             hint = "give what made it, whose __dlpack__ tells whether it may be written to"
         got = f"a {type(data).__name__}; {hint}"

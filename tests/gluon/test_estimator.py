@@ -72,6 +72,18 @@ def test_fit_refuses(how, words):
         made().fit(source(), **{"epochs": 1, **how})
 
 
+def test_what_only_looks_like_a_metric_or_a_fraction():
+    class Best(est.EpochEnd):
+        best_metric = 0.0
+
+        def epoch_end(self, estimator, *args, **kwargs):
+            self.best_metric = 1.0
+
+    best = Best()
+    made().fit(source(), batches=2.0, event_handlers=[best])
+    assert best.best_metric == 1.0
+
+
 def test_evaluate_refuses_metrics_of_training():
     estimator = made()
     handler = est.LoggingHandler(metrics=estimator.train_metrics)

@@ -26,6 +26,14 @@ def test_compiles_and_reloads() -> None:
     assert "add3:" in jit.assembly(ADD.format(n=3))
 
 
+@pytest.mark.parametrize("number", [0, 1, 1 << 40])
+def test_a_symbol_may_stand_for_any_number(number: int) -> None:
+    text = "@given = external global i8\n" + (
+        "define i64 @f(i64 %a) { %r = add i64 %a, ptrtoint (ptr @given to i64)\n ret i64 %r }"
+    )
+    assert call(jit.compile_ir(text, symbols={"given": number}), "f", 5) == number + 5
+
+
 @pytest.mark.parametrize("opt", [0, 1, 2, 3])
 def test_every_level(opt: int) -> None:
     assert call(jit.compile_ir(ADD.format(n=1), opt=opt), "add1", 1) == 2

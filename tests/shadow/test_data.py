@@ -106,7 +106,7 @@ def test_numpy_and_dlpack_see_the_tensor():
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (lambda: Tensor([1, 2]), DTypeError, "a list; TensorContainer makes new memory"),
+        (lambda: Tensor([1, 2]), DTypeError, "a list; numpy.array makes one of numbers"),
         (lambda: Tensor(np.zeros(2, np.complex64)), DTypeError, "complex64"),
         (lambda: Tensor(np.zeros(2, ">f4")), DTypeError, ">f4"),
         (lambda: Tensor(np.zeros(2, object)), DTypeError, "O"),

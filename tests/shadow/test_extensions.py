@@ -193,6 +193,10 @@ def test_an_extension_is_entered_by_a_decorator():
         shadow.extension(lambda e: e)
     with pytest.raises(AttributeError, match="did you mean 'tripled'"):
         shadow.tripeld
+    with pytest.raises(AttributeError, match=r"fn\.exp is a function of elements"):
+        shadow.exp
+    with pytest.raises(AttributeError, match=r"reduce\(e, 'sum', axes\) is a reduction"):
+        shadow.sum
 
 
 def test_an_extension_is_found_in_an_installed_package(tmp_path, monkeypatch):

@@ -182,6 +182,12 @@ def test_image_iter_over_records(sources):
     np.testing.assert_array_equal(batch.data[0].asnumpy()[1], PICTURE[1:9, 2:10].transpose(2, 0, 1))
     it.reset()
     assert labels(it) == labels(it) == [([0, 1], 0), ([2, 3], 0), ([4, 0], 1)]
+    listed = image.ImageIter(
+        2, (3, 8, 8), path_imgrec=rec, imglist=[[7.0, "a.png"], [8.0, "b.png"]]
+    )
+    listed.seq = [1, 2]
+    with pytest.raises(mx.MXNetError, match=r"record 2: the list of images has no label"):
+        next(listed)
     it = image.ImageIter(2, (3, 8, 8), path_imgrec=rec, last_batch_handle="discard")
     assert labels(it) == [([0, 1], 0), ([2, 3], 0)]
     it = image.ImageIter(2, (3, 8, 8), path_imgrec=rec, last_batch_handle="roll_over")

@@ -70,7 +70,7 @@ def find(name: str) -> bytes | None:
 
 
 def _carried(name: str) -> bytes | None:
-    """Its owner is not asked for: who can write there can write the sources as well."""
+    """What came with the package: its owner, who can write the sources as well, is not asked for."""
     try:
         return _opened(name, (CARRIED / (name + SUFFIX)).read_bytes())
     except OSError:

@@ -80,7 +80,7 @@ def compile_ir(
     verify: bool = True,
     symbols: Mapping[str, int] | None = None,
 ) -> Module:
-    """Machine code for this host from LLVM IR: `load_object` of its `object_code`.
+    """Machine code for machines of this level from LLVM IR: `load_object` of its `object_code`.
 
     >>> m = compile_ir("define i32 @two() { ret i32 2 }")
     >>> m.names
@@ -93,7 +93,7 @@ def compile_ir(
 
 
 def object_code(text: str, *, opt: int = 2, verify: bool = True) -> bytes:
-    """The object file of LLVM IR, which this process or another on an equal host can load.
+    """The object file of LLVM IR, which any process on a machine of this one's level can load.
 
     `opt` is the pipeline: 0 none, 1 light, 2 LLVM's usual, 3 its most, `BRANCHES` and `STRAIGHT`
     what their names say; -1 is none and a code generator in haste, whose code takes a third longer.
@@ -114,7 +114,7 @@ def ir(text: str, *, opt: int = 2) -> str:
 
 
 def assembly(text: str, *, opt: int = 2) -> str:
-    """The assembly of a text for this host."""
+    """The assembly of a text for machines of this level."""
     show, here = llvm.assembly, baseline()
     return guard.undisturbed(lambda: show(text, opt, here))
 
@@ -132,7 +132,8 @@ def load_object(code: bytes, *, symbols: Mapping[str, int] | None = None) -> Mod
     file, known = Object(code, _machine()), symbols or {}
     region = Region(file.size)
     module = Module(region, {name: region.address + at for name, at in file.exports.items()})
-    region.fill(file.linked(region.address, lambda name: known.get(name) or _of_process(name)))
+    linked = file.linked(region.address, lambda n: known[n] if n in known else _of_process(n))
+    region.fill(linked)
     return module
 
 

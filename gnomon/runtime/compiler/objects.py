@@ -7,6 +7,7 @@ entry: the code is compiled then. `COUNTS` tells where this process had its code
 from __future__ import annotations
 
 import struct
+import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -47,6 +48,15 @@ def disk() -> Disk | None:
     """Where code is kept; None for nowhere, and where its names would not tell what it is."""
     place = configured()
     return place if place is not None and key.surroundings() else None
+
+
+def why_not() -> str:
+    """Why no code is kept; "" where it is."""
+    if configured() is None:
+        return "the settings disk_cache and disk_cache_limit forbid it"
+    return (
+        "" if key.surroundings() else "gnomon's sources have been changed since this process began"
+    )
 
 
 def name_of(*parts: str) -> str | None:
@@ -121,15 +131,15 @@ def forget(name: str) -> None:
 
 
 def set_prepared() -> None:
-    """Keep a mark that the code of typical work for this machine is kept."""
-    place, name = disk(), name_of("prepared")
+    """Keep a mark that the code of typical work is kept, for this machine and this Python."""
+    place, name = disk(), name_of("prepared", sys.version)
     if place is not None and name is not None:
         place.write(name, b"typical work")
 
 
 def is_prepared() -> bool:
-    """Whether such a mark is kept for this machine, or came with the package."""
-    name = name_of("prepared")
+    """Whether such a mark is kept, or came with the package."""
+    name = name_of("prepared", sys.version)
     return name is not None and find(name) is not None
 
 

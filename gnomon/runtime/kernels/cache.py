@@ -2,7 +2,7 @@
 
 In memory kernels are kept by their structure's key; the one used longest ago goes first. On disk
 they are kept between processes in `cache_dir`/kernels, by a digest of the structure, of gnomon's
-own sources, of LLVM and of the processor: object code, which is loaded without compiling, and
+own sources, of LLVM and of the level: object code, which is loaded without compiling, and
 the signature it is called with. A structure with parts that mean something in this process alone,
 such as a user's own node with an index rule in Python, is planned in every process and kept by its
 LLVM IR: that is always right, whatever the rule reads.

@@ -154,7 +154,7 @@ class Source(NamedTuple):
 
 
 def source(nests: Nests) -> Source:
-    """The code of loop nests for this machine.
+    """The code of loop nests for machines of this one's level.
 
     A body of thousands of operations is in registers and in order already; passes over it would
     take longer than the code generator, and there is no loop that short ones could be unrolled in.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from numbers import Integral
+from numbers import Real
 from typing import Any
 
 from gnomon.base import ParamError, complaint
@@ -70,18 +70,20 @@ def check_metrics(handlers: list[EventHandler], known: list[EvalMetric]) -> None
     """
     named = [(h, name) for h in handlers for name in dir(h) if "metric" in name]
     for handler, name in named:
-        for metric in listed(getattr(handler, name)):
+        for metric in listed(getattr(handler, name) or None):
             if not any(metric is each for each in known):
                 where, got = type(handler).__name__, repr(metric)
                 expected = "metrics of the estimator, as its train_metrics and val_metrics"
                 raise ParamError(complaint(where, name, expected, got))
 
 
-def checked_limit(argument: str, given: int | None) -> int | None:
+def checked_limit(argument: str, given: float | None) -> int | None:
     """How many epochs or batches; ParamError where it is no number of them."""
-    if given is not None and not (isinstance(given, Integral) and given >= 0):
+    if given is None:
+        return None
+    if not isinstance(given, Real) or given < 0 or given != int(given):
         raise ParamError(complaint("Estimator.fit", argument, "a whole number", repr(given)))
-    return given
+    return int(given)
 
 
 def checked_data(argument: str, given: Any) -> DataLoader:
