@@ -70,7 +70,7 @@ def find(name: str) -> bytes | None:
 
 
 def _carried(name: str) -> bytes | None:
-    """What came with the package: its owner, who can write the sources as well, is not asked for."""
+    """What came with the package: its owner is not asked for, who can write the sources, too."""
     try:
         return _opened(name, (CARRIED / (name + SUFFIX)).read_bytes())
     except OSError:
