@@ -411,6 +411,10 @@ class Values(ABC):
 
     def shuffle(self, value: Value, lanes: Sequence[int], other: Value | None = None) -> Value:
         """These lanes of a value; those of `other` are numbered after its own."""
+        if value.dtype is dt.bfloat16:  # LLVM takes such lanes one by one, by functions of libgcc
+            behind = None if other is None else self.e.bitcast(other, dt.uint16)
+            found = self.shuffle(self.e.bitcast(value, dt.uint16), lanes, behind)
+            return self.e.bitcast(found, dt.bfloat16)
         picks = ", ".join(f"i32 {k}" for k in lanes)
         second = other or f"{value.type} poison"
         text = f"shufflevector {value}, {second}, <{len(lanes)} x i32> <{picks}>"

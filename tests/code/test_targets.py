@@ -177,6 +177,18 @@ def test_random_expressions_on_older_processors(data: st.DataObject, shape: tupl
 
 
 @pytest.mark.parametrize("name", HERE)
+@pytest.mark.parametrize("step", [2, 3, -1])
+def test_half_floats_at_strides_on_older_processors(name, step):
+    for dtype in ("float16", "bfloat16"):
+        x = np.arange(4800).reshape(8, 600).astype(dt.of(dtype).numpy)[:, ::step]
+        for axis in range(2):
+            e = ext.reduce(over(x), "max", axis)
+            out = np.zeros(e.shape, x.dtype)
+            run_as(TARGETS[name], [Store(over(out), "saveto", e)])
+            np.testing.assert_array_equal(out, x.max(axis))
+
+
+@pytest.mark.parametrize("name", HERE)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_functions_on_older_processors(name, dtype):
     x = np.linspace(-3, 3, 301).astype(dtype)

@@ -15,7 +15,7 @@ from gnomon.plan.signature import signature_of
 from gnomon.plan.statement import Store, Structure
 from gnomon.runtime.compiler import jit
 from gnomon.runtime.compiler.jit import STRAIGHT
-from gnomon.runtime.kernels.kernel import Kernel, pipeline, source
+from gnomon.runtime.kernels.kernel import Kernel, pipeline, source, symbols
 
 ROWS, COLUMNS = 37, 131
 X = np.random.default_rng(5).uniform(-2, 2, (ROWS, COLUMNS)).astype(np.float32)
@@ -48,7 +48,7 @@ def test_the_shortest_pipeline_gives_the_same(name: str) -> None:
         structure = Structure(stores)
         nests = plan(stores, structure)
         assert pipeline(nests) == expected
-        code = jit.compile_ir(source(nests).text, opt=opt)
+        code = jit.compile_ir(source(nests).text, opt=opt, symbols=symbols())
         Kernel(signature_of(nests), code).bind(structure).run()
         found.append(dest)
     assert found[0].any()
