@@ -15,6 +15,7 @@ with a report; Ctrl-C drops at once. Failures that were not waited for are logge
 from __future__ import annotations
 
 import atexit
+import contextlib
 import logging
 import time
 import weakref
@@ -164,9 +165,10 @@ def _after_fork_in_child() -> None:
 
 def _at_exit() -> None:
     stream.refuse()  # daemon threads may push without an end, and be waited for later
-    for engine in list(engines):
-        engine.finish()
-    stream.close()
+    with contextlib.ExitStack() as each:  # whatever one of them raises
+        each.callback(stream.close)
+        for engine in list(engines):
+            each.callback(engine.finish)
 
 
 around_forks(_before_fork, _after_fork_in_parent, _after_fork_in_child)

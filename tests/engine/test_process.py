@@ -279,6 +279,26 @@ def test_asynchronous_work_is_waited_for_at_exit():
     assert (code, out.split()) == (0, ["fetched", "parsed"])
 
 
+def test_an_engine_that_cannot_end_keeps_no_other_from_it():
+    _, out = run(
+        HEAD
+        + """
+    from gnomon.engine import lifecycle
+    class Broken:
+        def finish(self):
+            raise RuntimeError("no thread to be had")
+    broken = [Broken() for _ in range(50)]  # a set has no order: most come before the others
+    lifecycle.engines.update(broken)
+    others = [engine.ThreadedEngine() for _ in range(2)]
+    for k, other in enumerate(others):
+        var = other.new_variable()
+        other.push_sync(lambda ctx, k=k: (time.sleep(0.1), print("done", k)), None, (), [var])
+    """
+    )
+    assert {"done 0", "done 1"} <= set(out.split("\n"))
+    assert "no thread to be had" in out
+
+
 def test_a_callback_that_never_comes_does_not_keep_the_interpreter():
     code, out = run(
         HEAD
