@@ -15,7 +15,9 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any, TypeVar
 
 from gnomon.base import ParamError, complaint
+from gnomon.expr import fn
 from gnomon.expr.node import Expr
+from gnomon.expr.reducer import REDUCERS
 from gnomon.ground.lock import first_use, load_module
 from gnomon.registry import Registry
 
@@ -78,3 +80,10 @@ def _load_each(entries: Iterable[Any]) -> None:
         thing = entry.load()
         if callable(thing) and thing.__name__ not in {*EXTENSIONS.names(), *taken()}:
             extension(thing)
+
+
+def elsewhere(name: str) -> str:
+    """Where a name is that is no extension, in the words of an error; "" for nowhere."""
+    if name in REDUCERS:
+        return f"; reduce(e, {name!r}, axes) is a reduction"
+    return f"; fn.{name} is a function of elements" if hasattr(fn, name) else ""

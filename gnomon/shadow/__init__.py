@@ -65,6 +65,7 @@ from gnomon.expr.ext import (
     upsampling_nearest,
 )
 from gnomon.expr.ext import broadcast_axis as broadcast
+from gnomon.expr.extension import elsewhere as _elsewhere
 from gnomon.expr.extension import extension, find
 from gnomon.expr.functions.frontend import op
 from gnomon.expr.node import (
@@ -101,7 +102,6 @@ from gnomon.shadow.extensions import (
     unpack_patch2col,
     unpool,
 )
-from gnomon.shadow.extensions import elsewhere as _elsewhere
 from gnomon.shadow.functions import (
     add_take_grad,
     add_take_grad_large_batch,

@@ -10,11 +10,11 @@ from typing import Any
 
 from gnomon import dtype as dt
 from gnomon.base import ShapeError, complaint
-from gnomon.expr import ext, fn
+from gnomon.expr import ext
 from gnomon.expr.arguments import explained
 from gnomon.expr.axes import whole
 from gnomon.expr.node import Expr
-from gnomon.expr.reducer import REDUCERS, Reducer
+from gnomon.expr.reducer import Reducer
 from gnomon.expr.term import Number
 
 Pair = int | Sequence[int]
@@ -198,10 +198,3 @@ def range(
         DTypeError: fractional numbers of an integer dtype.
     """
     return ext.range_(start, stop, step, repeat, dt.of(dtype))
-
-
-def elsewhere(name: str) -> str:
-    """Where a name is that is no extension, in the words of an error; "" for nowhere."""
-    if name in REDUCERS:
-        return f"; reduce(e, {name!r}, axes) is a reduction"
-    return f"; fn.{name} is a function of elements" if hasattr(fn, name) else ""
