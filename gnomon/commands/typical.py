@@ -59,8 +59,8 @@ def movements(x: nd.NDArray) -> None:
         begin = [int(k in axes) for k in range(x.ndim)]
         nd.slice(x, begin=begin, end=x.shape).wait_to_read()
     for axis in range(x.ndim):
-        ones = nd.slice_axis(x, axis=axis, begin=0, end=1), nd.flip(x, axis=axis)
-        for y in (*ones, nd.concat(x, x, dim=axis), nd.stack(x, x, axis=axis)):
+        parts = nd.slice_axis(x, axis=axis, begin=0, end=1), nd.flip(x, axis=axis)
+        for y in (*parts, nd.concat(x, x, dim=axis), nd.stack(x, x, axis=axis)):
             y.wait_to_read()
 
 

@@ -65,6 +65,7 @@ def test_epochs_or_batches(how):
         ),
         ({"val_data": [1]}, "'val_data': expected a gluon.data.DataLoader"),
         ({"epochs": 1.5}, "'epochs': expected a whole number, got 1.5"),
+        ({"epochs": float("inf")}, "'epochs': expected a whole number, got inf"),
     ],
 )
 def test_fit_refuses(how, words):

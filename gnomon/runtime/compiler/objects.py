@@ -54,9 +54,9 @@ def why_not() -> str:
     """Why no code is kept; "" where it is."""
     if configured() is None:
         return "the settings disk_cache and disk_cache_limit forbid it"
-    return (
-        "" if key.surroundings() else "gnomon's sources have been changed since this process began"
-    )
+    if not key.surroundings():
+        return "gnomon's sources have been changed since this process began"
+    return ""
 
 
 def name_of(*parts: str) -> str | None:

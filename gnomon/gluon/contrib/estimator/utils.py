@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from numbers import Real
-from typing import Any
+from typing import Any, TypeVar
 
 from gnomon.base import ParamError, complaint
 from gnomon.context import Context, cpu
@@ -16,6 +16,8 @@ from gnomon.metric import Accuracy, CompositeEvalMetric, EvalMetric
 from gnomon.metric import Loss as LossMetric
 
 __all__ = ["Accuracy", "CompositeEvalMetric", "EvalMetric", "SoftmaxCrossEntropyLoss"]
+
+T = TypeVar("T")
 
 
 def listed(given: Any) -> list[Any]:
@@ -44,23 +46,23 @@ def checked_metrics(argument: str, given: Any) -> list[EvalMetric]:
     return found
 
 
+def checked(argument: str, given: Any, kind: type[T], expected: str) -> T:
+    """What is given; ParamError, with what was `expected`, where it is of another kind."""
+    if not isinstance(given, kind):
+        raise ParamError(complaint("Estimator", argument, expected, repr(given)))
+    return given
+
+
 def checked_context(given: Any) -> list[Context]:
     """The devices as a list, the processor by default; ParamError where something else is given."""
-    found = listed(given) or [cpu()]
-    if not all(isinstance(ctx, Context) for ctx in found):
-        expected = "a Context, or a list of them"
-        raise ParamError(complaint("Estimator", "context", expected, repr(given)))
-    return found
+    expected = "a Context, or a list of them"
+    return [checked("context", each, Context, expected) for each in listed(given) or [cpu()]]
 
 
 def checked_handlers(given: Any) -> list[EventHandler]:
     """One handler, several or None, as a list; ParamError where something else is given."""
-    found = listed(given)
-    for handler in found:
-        if not isinstance(handler, EventHandler):
-            expected = "an EventHandler, or a list of them"
-            raise ParamError(complaint("Estimator", "event_handlers", expected, repr(handler)))
-    return found
+    expected = "an EventHandler, or a list of them"
+    return [checked("event_handlers", each, EventHandler, expected) for each in listed(given)]
 
 
 def check_metrics(handlers: list[EventHandler], known: list[EvalMetric]) -> None:
@@ -81,23 +83,19 @@ def checked_limit(argument: str, given: float | None) -> int | None:
     """How many epochs or batches; ParamError where it is no number of them."""
     if given is None:
         return None
-    if not isinstance(given, Real) or given < 0 or given != int(given):
+    if not isinstance(given, Real) or given < 0 or given % 1:
         raise ParamError(complaint("Estimator.fit", argument, "a whole number", repr(given)))
     return int(given)
 
 
 def checked_data(argument: str, given: Any) -> DataLoader:
     """The batches; ParamError where they are in no DataLoader."""
-    if not isinstance(given, DataLoader):
-        raise ParamError(complaint("Estimator", argument, "a gluon.data.DataLoader", repr(given)))
-    return given
+    return checked(argument, given, DataLoader, "a gluon.data.DataLoader")
 
 
 def checked_trainer(given: Any) -> Trainer:
     """The trainer; ParamError where it is none."""
-    if not isinstance(given, Trainer):
-        raise ParamError(complaint("Estimator", "trainer", "a gluon.Trainer", repr(given)))
-    return given
+    return checked("trainer", given, Trainer, "a gluon.Trainer")
 
 
 def checked_processor(given: Any) -> Any:
@@ -108,11 +106,9 @@ def checked_processor(given: Any) -> Any:
     return given
 
 
-def checked_loss(argument: str, loss: Any) -> Any:
+def checked_loss(argument: str, loss: Any) -> Loss:
     """The loss; ParamError where it is none of gluon's."""
-    if not isinstance(loss, Loss):
-        raise ParamError(complaint("Estimator", argument, "a loss of gluon", repr(loss)))
-    return loss
+    return checked(argument, loss, Loss, "a loss of gluon")
 
 
 def metrics_of(loss: Any) -> list[EvalMetric]:
