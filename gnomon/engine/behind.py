@@ -21,20 +21,18 @@ from __future__ import annotations
 
 import threading
 from _thread import start_new_thread
-from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
 from gnomon.context import cpu
-from gnomon.engine.engine import Engine
+from gnomon.engine.backlog import Backlog
 from gnomon.engine.failure import push_site
 from gnomon.engine.gates import shut_gate
 from gnomon.engine.job import BEHIND, DONE, Job
 from gnomon.engine.lifecycle import engines
 from gnomon.engine.native_behind import most_memory, settling
-from gnomon.engine.thread import ThreadState
 from gnomon.engine.var import Var, job_of
 from gnomon.runtime.devices.pool import in_use, pool_of
 from gnomon.runtime.execution import stream
@@ -58,17 +56,13 @@ class _Telling(threading.local):
 telling = _Telling()
 
 
-class Behind(Engine):
+class Behind(Backlog):
     """An engine whose long native work runs behind the program."""
 
     def _clear(self) -> None:
         super()._clear()
         self._follower: LockType | None = None  # the gate where it sleeps
         self._base = 0  # bytes in use when the stream was last empty
-
-    @abstractmethod
-    def _bounce(self, state: ThreadState, bouncing: bool, job: Job | None = None) -> None:
-        """Run the inline jobs that this thread made ready."""
 
     # --- going behind ---------------------------------------------------------------------------
 
@@ -260,13 +254,15 @@ class Behind(Engine):
                 self._await(number)
 
     def finish_behind(self) -> None:
-        """Return when no work is behind; at once amidst an entry, in which no thread can wait."""
-        while not self._lock._is_owned():
+        """Return when all that is behind now is over; other threads may push without an end.
+
+        At once amidst an entry, in which no thread can wait.
+        """
+        if not self._lock._is_owned():
             with self._lock:
-                if not self._behind:
-                    return
-                number = _number(self._behind[-1])
-            self._await(number)
+                number = max(map(_number, self._behind), default=0)
+            if number:
+                self._await(number)
 
     # --- the follower ---------------------------------------------------------------------------
 

@@ -28,6 +28,7 @@ from typing import Any
 from gnomon import config
 from gnomon.base import EngineError
 from gnomon.context import Context, cpu
+from gnomon.engine.backlog import Backlog
 from gnomon.engine.behind import Behind
 from gnomon.engine.bulk import Bulk, is_plain
 from gnomon.engine.failure import push_site
@@ -125,68 +126,15 @@ class ThreadedEngine(Behind):
                     state.backlog.append(job)
                 else:
                     job.site = push_site()
-            if not bouncing:
+            if bouncing:
+                state.left += 1
+            else:
                 self._bounce(state, False)
         except BaseException:
-            self._retry_until_done(ThreadedEngine._give_away, self, state, bouncing)
+            self._retry_until_done(Backlog._give_away, self, state, bouncing)
             raise
         if self._hiring or self._deferred:
             self._after_entry()
-
-    def _bounce(self, state: ThreadState, bouncing: bool, job: Job | None = None) -> None:
-        """Settle `job`, which ran, then run the backlog, and what it makes ready in turn.
-
-        `bouncing` is whether the thread did so before, in a function that waits.
-        """
-        backlog, hand, ran = state.backlog, state.hand, job is not None
-        try:
-            state.bouncing = True
-            while True:  # a condition's jump back would be outside of the `try`: `ground/lock.py`
-                if job is None and not backlog:
-                    break
-                if job is None:
-                    job = backlog[0]
-                    hand.append(job)
-                    del backlog[0]  # no gap for an interrupt, unlike popleft
-                    ran = self._execute(job, state)
-                with self._lock:
-                    self._settle(job, backlog)
-                    hand.remove(job)
-                if job.failure is not None or job.interrupt is not None:
-                    job.raise_interrupt()
-                job, ran = None, False
-        except BaseException:
-            self._retry_until_done(ThreadedEngine._give_away, self, state, bouncing, job, ran)
-            raise
-        state.bouncing = bouncing
-
-    def _give_away(
-        self, state: ThreadState, bouncing: bool, job: Job | None = None, ran: bool = False
-    ) -> None:
-        """An interrupt ended this thread's work, `job` at hand: others do the rest."""
-        with self._lock:
-            if ran and job is not None:
-                self._leave(job)
-            elif job is not None:
-                self._pass_on(job)
-            self._pass_all_on(state)
-            if job in state.hand:
-                state.hand.remove(job)
-            self._put_right()
-        state.bouncing = bouncing
-        self._after_entry()
-
-    def _pass_all_on(self, state: ThreadState) -> None:
-        """Have the jobs of a backlog dispatched, each taken out once it is. Lock held."""
-        while state.backlog:
-            self._pass_on(state.backlog[0])
-            del state.backlog[0]
-
-    def _pass_on(self, job: Job) -> None:
-        """Have a job of a backlog dispatched, if it was not. Lock held."""
-        if job.state == HERE:
-            job.state = WAITING
-            self._ready.append(job)
 
     def _go_on(self, job: Job, state: ThreadState, raised: BaseException | None) -> None:
         """Go on where native code called an inline job's function, which may have `raised`.

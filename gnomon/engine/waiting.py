@@ -104,7 +104,7 @@ class Waiting(Execution):
         """Return when no work behind the program writes a variable."""
 
     def finish_behind(self) -> None:
-        """Return when no work is behind the program."""
+        """Return when the work that is behind the program now is over."""
 
     def _enter(self, wait: Job) -> None:
         """Enter a wait in the engine's state, or, where an interrupt comes, take it out again."""

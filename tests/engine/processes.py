@@ -38,7 +38,7 @@ def run(program: str, interrupt_after: str | None = None, limit: float = 30) -> 
 
 
 HEAD = """
-    import threading, time
+    import os, threading, time
     from gnomon import engine
     e = engine.get()
     v = e.new_variable("v")

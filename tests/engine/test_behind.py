@@ -321,6 +321,41 @@ def test_a_forked_child_has_what_was_pushed(threaded):
     assert slow.runs == 4
 
 
+FORK = """
+import os, sys, threading, time
+sys.path.insert(0, {tests!r})
+from streamed import Slow
+from gnomon import engine
+from gnomon.runtime.execution import stream
+
+e = engine.get()
+Slow(0.0)  # its code is made by one thread
+
+def flood():
+    x = e.new_variable()
+    while True:
+        e.push_inline(Slow(0.001).turn(), None, (), (x,))
+
+for _ in range(2):
+    threading.Thread(target=flood, daemon=True).start()
+while stream.pending() < 100:
+    time.sleep(0.01)
+child = os.fork()
+if child:
+    print("child", os.waitpid(child, 0)[1], flush=True)
+os._exit(0)
+"""
+
+
+def test_a_process_forks_while_others_push_without_an_end():
+    text = FORK.format(tests=str(ROOT / "tests"))
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ran = subprocess.run(
+        [sys.executable, "-c", text], env=environment, check=False, capture_output=True, timeout=60
+    )
+    assert (ran.stdout.decode().strip(), ran.returncode) == ("child 0", 0), ran.stderr.decode()
+
+
 EXIT = """
 import sys
 sys.path.insert(0, {tests!r})
@@ -366,7 +401,8 @@ def flood():
     x = e.new_variable()
     given.append(x)
     while True:
-        e.push_inline(Slow(0.0002).turn(), None, (), (x,))
+        e.push_inline(Slow(0.001).turn(), None, (), (x,))
+        time.sleep(0.0005)  # who runs it has its turns, and falls behind all the same
 
 threading.Thread(target=flood, daemon=True).start()
 time.sleep(0.2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
@@ -87,6 +88,28 @@ def test_kernels_of_many_threads_on_shared_variables(threaded):
         thread.join()
     threaded.wait_for_all()
     assert boxes == [800] * 3
+
+
+def test_no_thread_runs_for_ever_what_another_pushes_without_an_end(threaded):
+    var, enough, counts = threaded.new_variable(), threading.Event(), {"pushed": 0, "run": 0}
+
+    def kernel(ctx):  # does not end before another waits for it
+        counts["run"] += 1
+        while counts["run"] > counts["pushed"] and not enough.is_set():
+            time.sleep(0)
+
+    def flood():
+        while not enough.is_set():
+            threaded.push_inline(kernel, None, (), [var])
+            counts["pushed"] += 1
+
+    another = threading.Thread(target=flood)
+    threaded.push_inline(lambda ctx: (another.start(), kernel(ctx)), None, (), [var])
+    assert not enough.is_set()  # the push has returned
+    enough.set()
+    another.join()
+    threaded.wait_for_var(var)
+    assert counts["run"] == counts["pushed"] + 1 > 1000
 
 
 def test_a_brief_kernel_runs_where_nobody_is_in_its_way(threaded):

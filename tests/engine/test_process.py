@@ -252,8 +252,11 @@ def test_work_pending_at_exit_is_done():
     code, out = run(
         HEAD
         + """
+    def tell(i):
+        time.sleep(0.05)
+        os.write(1, b"done %d\\n" % i)  # in one piece, unlike print
     for i in range(3):
-        e.push_sync(lambda ctx, i=i: (time.sleep(0.05), print("done", i)), None, (), [v])
+        e.push_sync(lambda ctx, i=i: tell(i), None, (), [v])
     """
     )
     assert (code, out.split("\n")[:3]) == (0, ["done 0", "done 1", "done 2"])
@@ -290,9 +293,12 @@ def test_an_engine_that_cannot_end_keeps_no_other_from_it():
     broken = [Broken() for _ in range(50)]  # a set has no order: most come before the others
     lifecycle.engines.update(broken)
     others = [engine.ThreadedEngine() for _ in range(2)]
+    def tell(k):
+        time.sleep(0.1)
+        os.write(1, b"done %d\\n" % k)  # in one piece, unlike print
     for k, other in enumerate(others):
         var = other.new_variable()
-        other.push_sync(lambda ctx, k=k: (time.sleep(0.1), print("done", k)), None, (), [var])
+        other.push_sync(lambda ctx, k=k: tell(k), None, (), [var])
     """
     )
     assert {"done 0", "done 1"} <= set(out.split("\n"))
