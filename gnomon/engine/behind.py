@@ -13,8 +13,8 @@ sleeps until a task is over and settles it. What a settled job held goes when th
 again.
 
 A task that fails halts the stream. The thread that settles it poisons what depends on it, has the
-stream leave that out, and lets it go on. Memory: where more is in use than twice what was when the
-stream was last empty, or many tasks are pending, a push waits for the first of these.
+stream leave that out, and lets it go on. Where many tasks are pending, a push waits for the first
+of these; where much more memory is in use than ever was with nothing behind, for all of them.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Behind(Backlog):
     def _clear(self) -> None:
         super()._clear()
         self._follower: LockType | None = None  # the gate where it sleeps
-        self._base = 0  # bytes in use when the stream was last empty
+        self._base = 0  # the most bytes that were in use while nothing was behind
 
     # --- going behind ---------------------------------------------------------------------------
 
@@ -90,10 +90,7 @@ class Behind(Backlog):
         task = job.fn.task()
         if task is None:
             return False
-        if self._behind:
-            self._make_room()
-        else:
-            self._base = in_use(_memory)
+        self._make_room()
         job.site = push_site()
         try:
             with self._lock:
@@ -130,14 +127,12 @@ class Behind(Backlog):
 
     def _make_room(self) -> None:
         """Wait until another task may be entered."""
-        while self._behind and (
-            len(self._behind) >= stream.ROOM or stream.pending() >= stream.ROOM or self._grown()
-        ):
+        while self._behind and max(len(self._behind), stream.pending()) >= stream.ROOM:
             self._await(self._first())
-
-    def _grown(self) -> bool:
-        """Whether much more memory is in use than when the stream was empty."""
-        return in_use(_memory) > most_memory(self._base)
+        if self._behind and in_use(_memory) > most_memory(self._base):
+            self.finish_behind()  # what is in use then is the program's
+        if not self._behind:
+            self._base = max(self._base, in_use(_memory))
 
     def _admit(self, job: Job) -> bool:
         ready = super()._admit(job)

@@ -68,7 +68,7 @@ def is_read_there_alone(engine: EngineState, var: Var) -> bool:
 
 @native
 def most_memory(base: int) -> int:
-    """The most bytes that may be in use where so many were when the stream was last empty."""
+    """The most bytes that may be in use where so many were with nothing behind the program."""
     return base + max(base * 3 >> 2, FREE)
 
 
@@ -94,7 +94,7 @@ def _is_crowded(engine: EngineState) -> bool:
         return True
     used = in_use(_MEMORY)
     if len(engine._behind) == 0:
-        engine._base = used
+        engine._base = max(engine._base, used)
     return used > most_memory(engine._base)
 
 

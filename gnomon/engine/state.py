@@ -55,7 +55,7 @@ class EngineState:
         "_work_queue",
     )  # fmt: skip
 
-    _base: int  # bytes in use when the stream was last empty
+    _base: int  # the most bytes that were in use while nothing was behind the program
     _behind: deque[Job]  # what runs behind the program, in its order
     _briefly: bool  # kernels of `run_brief` are not to be joined by others now
     _bulk: Bulk | None  # what a bulk scope holds back

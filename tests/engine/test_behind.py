@@ -19,6 +19,8 @@ from streamed import Slow
 
 from gnomon import engine
 from gnomon.base import EngineError
+from gnomon.engine import behind
+from gnomon.engine.native_behind import FREE
 from gnomon.runtime.execution import stream
 from gnomon.runtime.execution.program import LONG, LONG_SECONDS, PassProgram, Program, Step
 from gnomon.runtime.execution.stream import Task, Turn
@@ -226,6 +228,32 @@ def test_many_pushes_are_bounded(threaded):
     assert most <= stream.ROOM
     threaded.wait_for_var(x)
     assert slow.runs == 3 * stream.ROOM == x.version
+
+
+def test_memory_that_waits_for_work_behind_is_bounded(threaded, monkeypatch):
+    x, slow, most = threaded.new_variable(), Slow(0.001), 0
+    unit = FREE // 4
+    monkeypatch.setattr(behind, "in_use", lambda pool: unit * len(threaded._behind))
+    for _ in range(50):
+        push(threaded, slow, (), (x,))
+        most = max(most, len(threaded._behind))
+    assert 1 < most <= 6
+    threaded.wait_for_var(x)
+    assert slow.runs == 50
+
+
+def test_memory_that_the_program_holds_is_waited_for_once(threaded, monkeypatch):
+    x, slow, waits, used = threaded.new_variable(), Slow(0.01), [], [FREE]
+    wait = stream.wait
+    monkeypatch.setattr(behind, "in_use", lambda pool: used[0])
+    monkeypatch.setattr(stream, "wait", lambda *given: waits.append(given) or wait(*given))
+    push(threaded, slow, (), (x,))
+    used[0] = 100 * FREE
+    push(threaded, slow, (), (x,))
+    assert (slow.runs >= 1, len(waits)) == (True, 1)
+    for _ in range(3):
+        push(threaded, slow, (), (x,))
+    assert len(waits) == 1
 
 
 @pytest.mark.parametrize("seed", range(4))
