@@ -50,7 +50,7 @@ def inferred(graph: Graph, tables: Sequence[tuple[Node, Any]], stepwise: bool = 
 
 
 def shaped_by_values(graph: Graph, tables: Mapping[str, Any]) -> bool:
-    """Whether values decide a shape of the graph on these arrays by name, so that it has no program."""
+    """Whether values decide a shape of the graph on these arrays by name: it has no program."""
     if not any(isinstance(node.op, HostOp) for node in graph.topo):
         return False
     known = infer.shapes(graph, {n: tables[n.name].shape for n in graph.variables})
