@@ -1,5 +1,6 @@
 """The benchmarks run: contenders agree on results, missing peers are left out and named."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -125,3 +126,46 @@ def test_primitives():
     command = [sys.executable, str(ROOT / "benchmarks" / "primitives.py"), "--rounds", "1"]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     assert {"| exp ", "| gelu ", "| div "} <= {line[: line.index("|", 1)] for line in lines[2:]}
+
+
+DYING = """
+import os, sys
+sys.path.insert(0, {peers!r})
+from protocol import serve
+
+def setup(row):
+    if row == "deadly":
+        os.abort()
+    return print, print, dict(row=row)
+
+serve("a worker", setup)
+"""
+
+ASKING = """
+import sys
+from pathlib import Path
+from protocol import Peer, PeerError
+
+peer = Peer("worker", sys.executable, Path(sys.argv[1]))
+for row in ("first", "deadly", "last", "deadly"):
+    try:
+        print(peer.ask("setup", row=row))
+    except PeerError as error:
+        print(error)
+peer.close()
+"""
+
+
+def test_a_worker_that_died_is_started_again(tmp_path):
+    peers = str(ROOT / "benchmarks" / "peers")
+    script = tmp_path / "dying.py"
+    script.write_text(DYING.format(peers=peers))
+    done = subprocess.run(
+        [sys.executable, "-c", ASKING, str(script)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": peers},
+    )
+    dead = "the worker has died with status -6"
+    assert done.stdout.splitlines() == ["{'row': 'first'}", dead, "{'row': 'last'}", dead]

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,20 +25,27 @@ class PeerError(RuntimeError):
 
 
 class Peer:
-    """A worker process, started with `python script arguments` and asked by `ask`."""
+    """A worker process, started with `python script arguments` and asked by `ask`.
+
+    One that has died is started again when it is next asked to set up work.
+    """
 
     def __init__(self, name: str, python: str, script: Path, *arguments: str) -> None:
         self.name = name
+        self._command = [python, str(script), *arguments]
+        self._start()
+
+    def _start(self) -> None:
         self.process = subprocess.Popen(
-            [python, str(script), *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
+            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         self.about = self._answer()
 
     def ask(self, do: str, **fields: Any) -> dict[str, Any]:
         """The worker's answer; PeerError when it failed or died."""
+        if do == "setup" and self.process.poll() is not None:
+            self.close()
+            self._start()
         assert self.process.stdin is not None
         try:
             print(json.dumps({"do": do, **fields}), file=self.process.stdin, flush=True)
@@ -58,7 +66,8 @@ class Peer:
     def close(self) -> None:
         """End the worker."""
         if self.process.stdin is not None:
-            self.process.stdin.close()
+            with suppress(BrokenPipeError):  # it has ended by itself
+                self.process.stdin.close()
         self.process.wait()
 
 

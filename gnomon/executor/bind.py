@@ -13,7 +13,7 @@ from gnomon.dtype import DType
 from gnomon.executor import arrays
 from gnomon.executor.executor import Executor
 from gnomon.executor.inputs import hidden
-from gnomon.executor.network import SAVERS, Bound, Known, contexts_of
+from gnomon.executor.network import SAVERS, Bound, Known, contexts_of, inferred
 from gnomon.executor.stepwise import StepwiseExecutor
 from gnomon.graph import infer, verify
 from gnomon.graph.node import Entry, Graph, Node
@@ -74,7 +74,9 @@ def bind(
     grads = _in_order("bind", "args_grad", names, given.args_grad or {}, optional=True)
     requests = requested("bind", names, given.grad_req)
     requests = ["null" if g is None else r for g, r in zip(grads, requests, strict=True)]
-    return _bound(symbol, ctx, groups, Bound(args, grads, aux, requests), shared)
+    tables = [*zip(graph.arguments, args, strict=True), *zip(graph.auxiliary, aux, strict=True)]
+    known = inferred(graph, tables, stepwise=True)
+    return _bound(symbol, ctx, groups, Bound(args, grads, aux, requests), shared, known)
 
 
 @resting()
@@ -112,12 +114,13 @@ def _bound(
     groups: Groups,
     bound: Bound,
     shared: Executor | None,
-    known: Known | None = None,
+    known: Known,
 ) -> Executor:
     arena = None if shared is None else shared.arena
     given = (*bound.args, *bound.grads, *bound.aux)
     sparse = any(x is not None and not arrays.in_program(x) for x in given)
-    stepwise = sparse or (bool(groups) and _is_apart(symbol._graph, ctx, groups, bound))
+    stepwise = sparse or infer.by_values(symbol._graph, known[0])
+    stepwise = stepwise or (bool(groups) and _is_apart(symbol._graph, ctx, groups, bound))
     kind = StepwiseExecutor if stepwise else Executor
     return kind(symbol, ctx, bound, dict(groups), arena, known)
 
@@ -190,7 +193,7 @@ def requested(where: str, names: Sequence[str], given: Any) -> list[str]:
 
 
 def _inferred(graph: Graph, wanted: Wanted) -> tuple[dict[Entry, Shape], dict[Entry, DType]]:
-    """Every shape and dtype; what no dtype follows for is float32.
+    """Every shape, but those that values decide, and dtype; what no dtype follows for is float32.
 
     Raises:
         GnomonError: shapes stay unknown.
@@ -209,7 +212,8 @@ def _inferred(graph: Graph, wanted: Wanted) -> tuple[dict[Entry, Shape], dict[En
         if types[Entry(node, 0)] is None:
             kinds[node] = dtypes.float32
             types = infer.types(graph, kinds)
-    verify.check_complete(graph, shapes, types, "simple_bind")
+    by_values = infer.by_values(graph, shapes)
+    verify.check_complete(graph, shapes, types, "simple_bind", by_values)
     return shapes, types  # type: ignore[return-value]
 
 

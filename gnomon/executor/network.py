@@ -15,6 +15,7 @@ from gnomon.graph import infer, verify
 from gnomon.graph.node import Entry, Graph, Node, variable
 from gnomon.graph.place import Places, with_copies
 from gnomon.graph.show import show, told
+from gnomon.ops.host import HostOp
 from gnomon.runtime.devices.device import find
 
 SAVERS = {"write": "saveto", "add": "plusto"}
@@ -39,12 +40,21 @@ def contexts_of(graph: Graph, bound: Bound) -> dict[Node, Context]:
     return {n: array.context for n, array in (*args, *aux)}
 
 
-def inferred(graph: Graph, tables: Sequence[tuple[Node, Any]]) -> Known:
-    """Every shape and dtype, from those of the arrays."""
+def inferred(graph: Graph, tables: Sequence[tuple[Node, Any]], stepwise: bool = False) -> Known:
+    """Every shape and dtype, from those of the arrays; `stepwise`, but those that values decide."""
     shapes: Any = infer.shapes(graph, {n: a.shape for n, a in tables})
     types: Any = infer.types(graph, {n: arrays.dtype_of(a) for n, a in tables})
-    verify.check_complete(graph, shapes, types, "bind")
+    by_values = stepwise and infer.by_values(graph, shapes)
+    verify.check_complete(graph, shapes, types, "bind", by_values)
     return shapes, types
+
+
+def shaped_by_values(graph: Graph, tables: Mapping[str, Any]) -> bool:
+    """Whether values decide a shape of the graph on these arrays by name: it has no program."""
+    if not any(isinstance(node.op, HostOp) for node in graph.topo):
+        return False
+    known = infer.shapes(graph, {n: tables[n.name].shape for n in graph.variables})
+    return infer.by_values(graph, known)
 
 
 def network(

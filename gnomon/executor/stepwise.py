@@ -1,11 +1,13 @@
 """Executors without a program: operators one after the other, as NDArray statements.
 
-A program works on all elements of arrays, in one memory. So where an array is sparse, or nodes run
-on several devices of which one has a memory of its own, there is none: the operators of the graph
-are applied to the arrays, which gives each its form for sparse storage where it has one
-(`ndarray/sparse/rules.py`), copies stand in the graph wherever a value is read on another context
-than it is made on (`graph/place.py`), and `backward` follows the tape. State: `_heads_on_tape` are
-the outputs of the last pass that was recorded; a new pass drops them.
+A program works on all elements of arrays, in one memory, whose sizes are known before it runs. So
+where an array is sparse, values decide a shape, or nodes run on several devices of which one has a
+memory of its own, there is none: the operators of the graph are applied to the arrays, which gives
+each its form for sparse storage where it has one (`ndarray/sparse/rules.py`), copies stand in the
+graph wherever a value is read on another context than it is made on (`graph/place.py`), and
+`backward` follows the tape. State: `_heads_on_tape` are the outputs of the last pass that was
+recorded; a new pass drops them. `_shapes` of what values decide are those of the last pass, and
+so are outputs of such shapes: new arrays, empty ones before.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from gnomon.ndarray.core.elsewhere import check_together
 
 
 class StepwiseExecutor(Executor):
-    """A symbol on arrays of which some are `csr` or `row_sparse`, or on several devices.
+    """A symbol without a program: on sparse arrays, on several devices, or of shapes by values.
 
     >>> import gnomon as mx
     >>> x, w = mx.sym.Variable("x", stype="csr"), mx.sym.Variable("w")
@@ -61,15 +63,17 @@ class StepwiseExecutor(Executor):
         self._check_gradients()
         tables = self._tables(self.arg_arrays)
         if known is None or graph is not symbol._graph:
-            known = inferred(graph, list(tables.items()))
+            known = inferred(graph, list(tables.items()), stepwise=True)
         shapes, types = known
+        self._shapes, self._types = dict(shapes), types
         kinds = storage(graph, {n: a.stype for n, a in tables.items()})
         given = outputs or [None] * len(graph.outputs)
         self.outputs = [
-            arrays.zeros(shapes[e], self._where[e.node], types[e], kinds[e]) if x is None else x
+            arrays.zeros(_settled(shapes[e]), self._where[e.node], types[e], kinds[e])
+            if x is None
+            else x
             for e, x in zip(graph.outputs, given, strict=True)
         ]
-        self._reads_head = [_reads_head(e.node, shapes, types) for e in graph.outputs]
         self._heads_on_tape: list[Any] | None = None
         self._trained = False  # whether the last pass was one of training
 
@@ -123,8 +127,11 @@ class StepwiseExecutor(Executor):
         scope = autograd.record if record else autograd.pause
         with scope(train_mode=self._trained):
             values = self._walk(self._tables(args))
-        for dest, value in zip(self.outputs, values, strict=True):
-            dest[:] = value
+        for k, (dest, value) in enumerate(zip(self.outputs, values, strict=True)):
+            if dest.shape == value.shape:
+                dest[:] = value
+            else:
+                self.outputs[k] = value._detached().copy()
         self._heads_on_tape = values if record else None
 
     def _walk(self, inputs: Mapping[Node, Any]) -> list[Any]:
@@ -140,6 +147,7 @@ class StepwiseExecutor(Executor):
             self._tell_inputs(node, given)
             found = _applied(node.op, given, self._where[node])
             values.update(zip(node.visible(), found, strict=True))
+            self._shapes.update((e, values[e].shape) for e in node.visible())
             self._tell(node, node.op.outputs(), found)
             for entry in node.inputs:
                 readers[entry] -= 1
@@ -159,16 +167,16 @@ class StepwiseExecutor(Executor):
             return
         names = self._symbol.list_outputs()
         given = listed(names, out_grads, hidden_heads(self._graph))
-        for name, output, head, read in zip(
-            names, self.outputs, given, self._reads_head, strict=True
+        if self._heads_on_tape is None:
+            self._compute_again()
+        for name, output, head, entry in zip(
+            names, self.outputs, given, self._graph.outputs, strict=True
         ):
             if head is not None:
                 arrays.check("backward", f"out_grads[{name}]", output, head)
-            elif read:
+            elif _reads_head(entry.node, self._shapes, self._types):
                 text = "no gradient given, and the operator is no loss"
                 raise GnomonError(f"backward: output {name!r}: {text}: pass it as out_grads")
-        if self._heads_on_tape is None:
-            self._compute_again()
         for k in self._wanted:
             if self._grad_req[k] == "write":
                 self.grad_arrays[k][:] = 0  # what no gradient reaches
@@ -216,8 +224,8 @@ class StepwiseExecutor(Executor):
 
 
 _PLANLESS = (
-    "Executor.{}: arrays are sparse or on several devices, so operators are applied one after the "
-    "other: there is no plan"
+    "Executor.{}: arrays are sparse or on several devices, or values decide shapes, so operators "
+    "are applied one after the other: there is no plan"
 )
 
 
@@ -229,6 +237,11 @@ def _applied(op: Any, given: Sequence[Any], ctx: Context) -> list[Any]:
         return [given[0].as_in_context(ctx)]
     found = nd.invoke(op, given, None, ctx)
     return list(found) if isinstance(found, (list, tuple)) else [found]
+
+
+def _settled(shape: Sequence[int]) -> tuple[int, ...]:
+    """A shape without elements where one is open: what values decide is not known yet."""
+    return tuple([max(size, 0) for size in shape])
 
 
 def _reads_head(node: Node, shapes: Mapping[Entry, Any], types: Mapping[Entry, Any]) -> bool:

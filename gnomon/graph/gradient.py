@@ -93,13 +93,19 @@ class Gradient:
                 part[k] = next(found)
         return grads, ins, outs
 
+    def filled(self, parts: Sequence[Sequence[Any]]) -> tuple[list[Any], list[Any], list[Any]]:
+        """`parts` with leaves in place of what is not read: they give shape and dtype alone."""
+        grads, ins, outs = parts
+        count = len(grads)
+        return (
+            _filled(grads, self.shapes[1][:count], self.types[1][:count]),
+            _filled(ins, self.shapes[0], self.types[0]),
+            _filled(outs, self.shapes[1], self.types[1]),
+        )
+
     def apply(self, inputs: Sequence[Any], **context: Any) -> tuple[Expr | None, ...]:
         """The gradients as expressions, None where an argument has none."""
-        grads, ins, outs = self.parts(inputs)
-        ins = _filled(ins, self.shapes[0], self.types[0])
-        outs = _filled(outs, self.shapes[1], self.types[1])
-        count = len(grads)
-        grads = _filled(grads, self.shapes[1][:count], self.types[1][:count])
+        grads, ins, outs = self.filled(self.parts(inputs))
         # the operator's own; dtypes are others where integers are taken as reals
         context |= {"out_shapes": self.shapes[1], "out_types": ()}
         found = self.op.backward(grads, ins, outs, **context)
@@ -108,7 +114,6 @@ class Gradient:
 
 
 def _filled(part: Sequence[Any], shapes: Shapes, types: Types) -> list[Any]:
-    """`part` with leaves in place of what is not read: they give shape and dtype alone."""
     return [Buffer(s, t) if x is None else x for x, s, t in zip(part, shapes, types, strict=True)]
 
 

@@ -17,6 +17,7 @@ from gnomon.dtype import DType
 from gnomon.graph.node import Entry, Graph, Node
 from gnomon.ground.record import record
 from gnomon.ops import derive
+from gnomon.ops.host import HostOp
 from gnomon.ops.infer import UNKNOWN, from_border, show_shape, zero_is_unknown
 from gnomon.ops.param import Dims, kind_of
 
@@ -60,6 +61,22 @@ def complete(shape: Shape | None) -> bool:
     (True, True, False, False)
     """
     return shape is not None and UNKNOWN not in shape
+
+
+def by_values(graph: Graph, known: Mapping[Entry, Shape | None]) -> bool:
+    """Whether values decide a shape: an operator on NumPy arrays leaves it open, given its inputs'.
+
+    >>> from gnomon import symbol as sym
+    >>> picked = sym.contrib.boolean_mask(sym.var("data", shape=(3, 2)), sym.var("index"))
+    >>> by_values(picked._graph, shapes(picked._graph))
+    True
+    """
+    return any(
+        isinstance(node.op, HostOp)
+        and all(complete(known[e]) for e in node.inputs)
+        and not all(complete(known[e]) for e in node.entries())
+        for node in graph.topo
+    )
 
 
 def given_shape(where: str, name: str, given: Any) -> Shape | None:

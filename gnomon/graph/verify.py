@@ -71,11 +71,19 @@ def check(graph: Graph) -> Graph:
 
 
 def check_complete(
-    graph: Graph, shapes: Mapping[Entry, Any], types: Mapping[Entry, DType | None], where: str
+    graph: Graph,
+    shapes: Mapping[Entry, Any],
+    types: Mapping[Entry, DType | None],
+    where: str,
+    by_values: bool = False,
 ) -> None:
-    """Raises GnomonError naming the variables whose shape or dtype is not known."""
+    """Raises GnomonError naming the variables whose shape or dtype is not known.
+
+    With `by_values`, shapes of what is computed may be open.
+    """
     for what, known in (("shape", shapes), ("dtype", types)):
-        lacking = [n for n in graph.topo for e in n.entries() if not _known(known.get(e))]
+        nodes = graph.variables if by_values and known is shapes else graph.topo
+        lacking = [n for n in nodes for e in n.entries() if not _known(known.get(e))]
         if lacking:
             inputs = [n for n in lacking if n.op is None] or lacking
             names = ", ".join(f"{n.name} ({_shown(known.get(Entry(n, 0)))})" for n in inputs[:10])

@@ -9,6 +9,7 @@ from typing import Any
 from gnomon.base import GnomonError
 from gnomon.expr.diff import vjp
 from gnomon.expr.node import Buffer, Expr
+from gnomon.expr.rewrite import leaves
 from gnomon.graph.gradient import Gradient
 from gnomon.ground.record import put
 from gnomon.ndarray.core import storage_types
@@ -262,8 +263,28 @@ class Derivative:
     def apply(self, inputs: Sequence[Any], **context: Any) -> tuple[Expr, ...]:
         """The wanted gradients as expressions."""
         context["train"] = self.train
-        values = self.gradient.apply(inputs, **context)
+        values = self.gradient.apply(self.followed(inputs, context), **context)
         return tuple(values[k] for k in self.wanted)  # type: ignore[misc]
+
+    def followed(self, inputs: Sequence[Any], context: dict[str, Any]) -> Sequence[Any]:
+        """`inputs` with hidden outputs as functions of the operator's own: the tape has none.
+
+        Those of an operator that draws stay as they are: draws depend on nothing.
+
+        Raises:
+            GnomonError: they depend on inputs that are not kept.
+        """
+        op, needs = self.gradient.op, self.gradient.needs
+        hidden = [k for k in needs.outputs if k >= op.num_visible_outputs]
+        if not hidden or op.takes_random:
+            return inputs
+        parts = self.gradient.parts(inputs)
+        _, ins, _ = self.gradient.filled(parts)
+        values = op.apply(ins, **{**context, "out_shapes": self.gradient.shapes[1]})
+        missing = {id(x) for x, kept in zip(ins, parts[1], strict=True) if kept is None}
+        if not missing.isdisjoint(map(id, leaves([values[k] for k in hidden]))):
+            raise GnomonError(f"{op.name}: has no gradient of its gradient")
+        return [*inputs[: len(inputs) - len(hidden)], *(values[k] for k in hidden)]
 
     def backward(self, out_grads: Any, inputs: Any, outputs: Any, **context: Any) -> Any:
         """The gradients of the gradients."""

@@ -94,9 +94,9 @@ class Cholesky(Triangular):
     cases = (case(spd(3), differentiable=()), case(spd(1)), case((0, 2, 2)),
              case(spd(2), lower=False, differentiable=()))  # fmt: skip
 
-    def compute(self, A: Array) -> Array:
+    def compute(self, A: Array, *, room: list[Array]) -> Array:
         try:
-            return self.low(lapack.cholesky(self.low(A)))
+            return self.low(lapack.cholesky(self.low(A), room[0]))
         except np.linalg.LinAlgError:
             raise self.refused("positive definite matrices", "another") from None
 

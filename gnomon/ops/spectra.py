@@ -17,6 +17,7 @@ from gnomon.ops.host import Array, HostOp, pooled
 from gnomon.ops.infer import UNKNOWN, Shapes, Types
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import param
+from gnomon.runtime.execution.threads import num_threads
 
 
 @functools.cache
@@ -26,6 +27,14 @@ def library() -> Any:
         return load_module("scipy.fft")
     except ImportError:
         return np.fft
+
+
+def transformed(name: str, numbers: Array, *args: Any, **how: Any) -> Array:
+    """The transform `name` of each row; SciPy shares many rows among as many threads as kernels."""
+    fft = library()
+    if fft is not np.fft:
+        how["workers"] = num_threads()
+    return np.asarray(getattr(fft, name)(numbers, *args, **how))
 
 
 def packed(numbers: Array) -> Array:
@@ -54,7 +63,7 @@ class Fourier(HostOp):
         (found,) = room
         if not data.size:
             return found
-        n, half = data.shape[-1], library().rfft(data)
+        n, half = data.shape[-1], transformed("rfft", data)
         whole = found.view(half.dtype)
         whole[..., : half.shape[-1]] = half
         np.conjugate(half, out=half)  # in order: faster than on the way back
@@ -63,14 +72,18 @@ class Fourier(HostOp):
 
     def backwards(self, pairs: Array) -> Array:
         """The real part of the inverse, not divided by the number of elements."""
+        n = pairs.shape[-1] // 2
         if not pairs.size:
-            return np.zeros((*pairs.shape[:-1], pairs.shape[-1] // 2), pairs.dtype)
-        given = complexes(pairs)
-        n = given.shape[-1]
-        half = given[..., : n // 2 + 1].copy()  # what a real result comes of: mean and mirror image
-        half[..., 1:] += given[..., -1 : -n // 2 - 1 + n % 2 : -1].conj()
-        half[..., 1:] /= 2
-        return np.asarray(library().irfft(half, n, norm="forward"))
+            return np.zeros((*pairs.shape[:-1], n), pairs.dtype)
+        given, most = complexes(pairs), n // 2 + 1
+        sums = pooled((*given.shape[:-1], 2 * most), pairs.dtype)
+        half = sums.view(given.dtype)
+        half[..., 0] = given[..., 0]
+        half[..., 1:] = given[..., : n - most : -1]
+        np.conjugate(half, out=half)
+        sums += given.view(pairs.dtype)[..., : 2 * most]
+        sums *= 0.5  # a real result comes of the mean with the mirror image
+        return transformed("irfft", half, n, norm="forward")
 
 
 @op("_contrib_fft")

@@ -436,3 +436,30 @@ def test_states_go_from_step_to_step(fused, hybridize):
         found.append(weight.grad().sum().asscalar())
     expected = [0.000562, 0.000498, 0.000494] if fused else [0, 0.20642, 0.156685]
     np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+class Picking(HybridBlock):
+    """A layer on the rows that a mask names: values decide how many these are."""
+
+    def __init__(self):
+        super().__init__()
+        self.dense = nn.Dense(2)
+
+    def hybrid_forward(self, F, data, mask):
+        return self.dense(F.contrib.boolean_mask(data, mask)) * 2
+
+
+def test_values_decide_shapes():
+    data, first = rows(shape=(4, 3)), nd.array([1, 0, 1, 0])
+    plain, hybrid = twins(Picking, data, first)
+    data.attach_grad()
+    for mask in first, nd.array([0, 1, 1, 1]), nd.zeros(4):
+        found = []
+        for net in plain, hybrid:
+            with mx.autograd.record():
+                out = net(data, mask)
+            out.backward()
+            weights = net.dense.weight.grad()
+            found.append([x.asnumpy() for x in (out, data.grad, weights, net(data, mask))])
+        for one, other in zip(*found, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-6)

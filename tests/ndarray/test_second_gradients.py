@@ -107,3 +107,36 @@ def test_following_the_tape_within_a_scope_records_nothing():
         autograd.grad(y, [x], create_graph=True)
         assert autograd.is_recording()
     assert seen == [False, True]
+
+
+NORMS = {
+    "LayerNorm": lambda x, g, b: nd.LayerNorm(x, g, b, axis=1),
+    "GroupNorm": lambda x, g, b: nd.GroupNorm(x, g, b, num_groups=3),
+    "InstanceNorm": nd.InstanceNorm,
+    "BatchNorm": lambda x, g, b: nd.BatchNorm(x, g, b, 0 * g, 0 * g + 1, fix_gamma=False),
+}
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_statistics_that_are_not_shown_depend_on_the_data(name):
+    rng = np.random.default_rng(2)
+    values = rng.standard_normal((4, 3, 5))
+    scale, shift, weights, along = (
+        nd.array(rng.standard_normal(shape), dtype="float64")
+        for shape in ((3,), (3,), values.shape, values.shape)
+    )
+
+    def slope_along(data):
+        x = nd.array(data, dtype="float64")
+        x.attach_grad()
+        with autograd.record():
+            y = NORMS[name](x, scale, shift)
+            (slope,) = autograd.grad((y * y * weights).sum(), [x], create_graph=True)
+            found = (slope * along).sum()
+        found.backward()
+        return float(found.asscalar()), x.grad.asnumpy()
+
+    step = 1e-5 * rng.standard_normal(values.shape)
+    wanted = slope_along(values + step)[0] - slope_along(values - step)[0]
+    found = (slope_along(values)[1] * step).sum() * 2
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)

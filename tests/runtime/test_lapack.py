@@ -8,7 +8,7 @@ import pytest
 from gnomon.runtime.libraries import lapack
 
 DTYPES = [np.float32, np.float64]
-SHAPES = [(40, 40), (3, 33, 33), (2, 1, 70, 70), (0, 40, 40), (5, 5)]
+SHAPES = [(40, 40), (3, 33, 33), (2, 1, 70, 70), (2, 130, 130), (0, 40, 40), (5, 5)]
 
 
 def drawn(shape, dtype):
@@ -30,7 +30,9 @@ def test_beside_numpy(shape, dtype):
         for got, wanted in zip(lapack.slogdet(x), np.linalg.slogdet(x), strict=True):
             np.testing.assert_allclose(got, wanted, **near)
             assert got.dtype == dtype
-    low = lapack.cholesky(drawn(shape, dtype))
+    low = lapack.cholesky(a)
+    assert not np.triu(low, 1).any()
+    np.testing.assert_allclose(low, np.linalg.cholesky(drawn(shape, dtype)), **near)
     upper = np.swapaxes(np.tril(low), -1, -2).astype(np.float64)
     b = np.random.default_rng(6).normal(size=(*shape[:-1], 7)).astype(dtype)
     np.testing.assert_allclose(lapack.divided(low, b), np.linalg.solve(upper, b), **near)

@@ -86,12 +86,12 @@ class Compiled:
         """The parameters' arrays on a context."""
         return {name: param._check_and_get(param._data, ctx) for name, param in self._bound.items()}
 
-    def _site(self, ctx: Context) -> Site:
-        """The programs on a context."""
+    def _site(self, ctx: Context, given: Arrays) -> Site:
+        """The programs on a context; those of a new one are for inputs such as `given`."""
         for site in self._sites:
             if site.ctx is ctx or site.ctx == ctx:
                 return site
-        made = Site(ctx, self.trace.symbol, self._fed, self._table(ctx), self._hook())
+        made = Site(ctx, self.trace.symbol, self._fed, self._table(ctx), given, self._hook())
         self._sites.append(made)
         return made
 
@@ -103,11 +103,11 @@ class Compiled:
         """
         given = [flat[k] for k in self._numbers]
         ctx = (given or [x for x in flat if x is not None])[0].context
-        site = self._sites[0] if len(self._sites) == 1 else self._site(ctx)
-        if site.ctx is not ctx and site.ctx != ctx:
-            site = self._site(ctx)
         if self._computed:
             given += [param.data(ctx) for param in self._computed]
+        site = self._sites[0] if len(self._sites) == 1 else self._site(ctx, given)
+        if site.ctx is not ctx and site.ctx != ctx:
+            site = self._site(ctx, given)
         wanted, places = None, ()
         if mode.recording:
             places = (site.bundle, *[source(x) for x in given])

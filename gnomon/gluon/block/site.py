@@ -9,7 +9,7 @@ from gnomon.context import Context
 from gnomon.executor.arena import Arena
 from gnomon.executor.arrays import in_program
 from gnomon.executor.inputs import hidden
-from gnomon.executor.network import Bound
+from gnomon.executor.network import Bound, shaped_by_values
 from gnomon.executor.passes import Passes
 from gnomon.executor.programs.cuts import sending
 from gnomon.gluon.block.program import Program
@@ -39,6 +39,7 @@ class Site:
         symbol: Any,
         fed: Sequence[str],
         table: Mapping[str, Any],
+        given: Sequence[Any],
         hook: tuple[Callable[..., Any], bool] | None,
     ) -> None:
         self.ctx, self.symbol, self.table = ctx, symbol, dict(table)
@@ -50,6 +51,7 @@ class Site:
         self.bundle = Bundle(list(self.leaves.values())) if self.leaves else None
         grads = [leaf.grad for leaf in self.leaves.values()]
         self.is_stepwise = not all(map(in_program, (*table.values(), *grads)))
+        self.is_stepwise = self.is_stepwise or shaped_by_values(symbol._graph, self.named(given))
         states = symbol.list_auxiliary_states()
         if sending.nbytes is None:  # else they are read one by one, as soon as each is there
             gather(grads)

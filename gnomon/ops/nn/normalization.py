@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gnomon.base import ParamError, complaint
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr
-from gnomon.ops.infer import Shapes, normal_axis
+from gnomon.ops.infer import Shapes, normal_axis, times
 from gnomon.ops.movement import along
 from gnomon.ops.nn.softmax import spread
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import param
-from gnomon.ops.reduce import Axes, joined, mean_and_variance, total
+from gnomon.ops.reduce import Axes, joined, mean, mean_and_variance, total
 
 INPUTS = ("data", "gamma", "beta")
 
@@ -20,6 +22,31 @@ def normalized(x: Expr, axes: Axes, eps: float) -> tuple[Expr, Expr, Expr]:
     center, variance = mean_and_variance(x, axes)
     deviation = fn.sqrt(variance + eps)
     return (x - spread(center, x)) / spread(deviation, x), center, deviation
+
+
+def normalized_by(x: Expr, center: Expr, rate: Expr) -> Expr:
+    """`x` normalized by what is known of it; `rate` is one over the deviation."""
+    return (x - spread(center, x)) * spread(rate, x)
+
+
+def normalized_gradient(grads: Sequence[Expr], y: Expr, rate: Expr, axes: Axes) -> Expr:
+    """The gradient of x by those of `normalized(x)`, of which `y` is the first, or of it alone.
+
+    It takes a pass less than what is derived, where nothing says that the mean of `y` is 0.
+    """
+    grad, *of_statistics = grads
+    even = grad - spread(mean(grad, axes), y) - y * spread(mean(grad * y, axes), y)
+    found = even * spread(rate, y)
+    if not of_statistics:
+        return found
+    by_center, by_deviation = (spread(g, y) for g in of_statistics)
+    return found + (by_center + by_deviation * y) / times([y.shape[a] for a in axes])
+
+
+def affine_gradient(grad: Expr, y: Expr, axis: int) -> tuple[Expr, Expr]:
+    """The gradients of scale and shift, which have an element for each of `y` along `axis`."""
+    others = tuple(a for a in range(y.ndim) if a != axis)
+    return ext.reduce(grad * y, "sum", others), ext.reduce(grad, "sum", others)
 
 
 @op("LayerNorm", inputs=INPUTS, outputs=("output", "mean", "std"))
@@ -47,6 +74,16 @@ class LayerNorm(Op):
         scale, shift = (ext.broadcast_axis(v, data.shape, axis) for v in (gamma, beta))
         return y * scale + shift, center, deviation
 
+    def gradient(
+        self, grads: tuple[Expr, ...], data: Expr, gamma: Expr, mean: Expr, std: Expr
+    ) -> tuple[Expr, ...]:
+        axis = normal_axis(self.name, self.axis, data.ndim)
+        rate = 1 / std
+        y = normalized_by(data, mean, rate)
+        scaled = grads[0] * ext.broadcast_axis(gamma, data.shape, axis)
+        found = normalized_gradient((scaled, *grads[1:]), y, rate, (axis,))
+        return found, *affine_gradient(grads[0], y, axis)
+
 
 @op("InstanceNorm", inputs=INPUTS)
 class InstanceNorm(Op):
@@ -63,6 +100,15 @@ class InstanceNorm(Op):
         y, _, _ = normalized(data, tuple(range(2, data.ndim)), self.eps)
         scale, shift = (ext.broadcast_axis(v, data.shape, 1) for v in (gamma, beta))
         return y * scale + shift
+
+    def gradient(self, grad: Expr, data: Expr, gamma: Expr) -> tuple[Expr, ...]:
+        axes = tuple(range(2, data.ndim))
+        center, variance = mean_and_variance(data, axes)
+        rate = 1 / fn.sqrt(variance + self.eps)
+        y = normalized_by(data, center, rate)
+        scaled = grad * ext.broadcast_axis(gamma, data.shape, 1)
+        found = normalized_gradient((scaled,), y, rate, axes)
+        return found, *affine_gradient(grad, y, 1)
 
 
 @op("GroupNorm", inputs=INPUTS, outputs=("output", "mean", "std"))
@@ -87,13 +133,32 @@ class GroupNorm(Op):
         s["mean"] = s["std"] = (data[0], self.num_groups)
 
     def forward(self, data: Expr, gamma: Expr, beta: Expr) -> tuple[Expr, ...]:
-        n, c, *rest = data.shape
-        groups = ext.reshape(data, (n, self.num_groups, c // self.num_groups, *rest))
+        groups = self.grouped(data)
         y, center, deviation = normalized(groups, tuple(range(2, groups.ndim)), self.eps)
         scale, shift = (ext.broadcast_axis(v, groups.shape, 1) for v in (gamma, beta))
-        sizes = (n, self.num_groups)
+        sizes = groups.shape[:2]
         output = ext.reshape(y * scale + shift, data.shape)
         return output, ext.reshape(center, sizes), ext.reshape(deviation, sizes)
+
+    def gradient(
+        self, grads: tuple[Expr, ...], data: Expr, gamma: Expr, mean: Expr, std: Expr
+    ) -> tuple[Expr, ...]:
+        groups = self.grouped(data)
+        axes = tuple(range(2, groups.ndim))
+        one_each = (*groups.shape[:2], *(1 for _ in axes))
+        center, deviation, *of_statistics = (
+            ext.reshape(x, one_each) for x in (mean, std, *grads[1:])
+        )
+        rate = 1 / deviation
+        y, grad = normalized_by(groups, center, rate), self.grouped(grads[0])
+        scaled = grad * ext.broadcast_axis(gamma, groups.shape, 1)
+        found = normalized_gradient((scaled, *of_statistics), y, rate, axes)
+        return ext.reshape(found, data.shape), *affine_gradient(grad, y, 1)
+
+    def grouped(self, data: Expr) -> Expr:
+        """`data` with an axis of its own for the groups, before their channels."""
+        n, c, *rest = data.shape
+        return ext.reshape(data, (n, self.num_groups, c // self.num_groups, *rest))
 
 
 @op("L2Normalization")

@@ -18,7 +18,7 @@ from gnomon.runtime.once import once
 
 Array = np.ndarray[Any, Any]
 SMALL = 32  # rows of a matrix below which the call takes longer than the work
-BLOCK = 64  # columns that a workspace has
+BLOCK = 64  # columns that a workspace has, and that a step of a triangle takes
 
 
 @once
@@ -45,8 +45,29 @@ def _int(n: int = 0) -> Any:
     return ctypes.c_int32(n)
 
 
-def cholesky(a: Array) -> Array:
+def clear_above(matrices: Array) -> None:
+    """Zero what lies above the diagonals, by blocks: a mask of all elements takes far longer.
+
+    >>> a = np.ones((2, 2))
+    >>> clear_above(a)
+    >>> a
+    array([[1., 0.],
+           [1., 1.]])
+    """
+    order = matrices.shape[-1]
+    above = np.triu(np.ones((BLOCK, BLOCK), np.bool_), 1)
+    for k in range(0, order, BLOCK):
+        rows = matrices[..., k : k + BLOCK, :]
+        block = rows[..., k : k + BLOCK]
+        size = block.shape[-1]
+        np.copyto(block, 0, where=above[:size, :size])
+        rows[..., k + BLOCK :] = 0
+
+
+def cholesky(a: Array, room: Array | None = None) -> Array:
     """The lower triangular L with L L^T = a, of matrices (..., n, n) given by their lower triangle.
+
+    It may lie in `room`, an array by rows of the same kind.
 
     >>> cholesky(np.array([[4.0, 9.0], [2.0, 5.0]]))
     array([[2., 0.],
@@ -59,12 +80,14 @@ def cholesky(a: Array) -> Array:
     if factor is None:
         low = np.tril(a, -1)
         return np.linalg.cholesky(np.tril(a) + np.swapaxes(low, -1, -2))
-    found = np.tril(a)
+    found = np.empty_like(a, order="C") if room is None else room
+    np.copyto(found, a)
     n, status = _int(a.shape[-1]), _int()
     for matrix in _each(found):  # the lower triangle by rows is the upper one by columns
         factor(b"U", ctypes.byref(n), matrix, ctypes.byref(n), ctypes.byref(status), _ONE)
         if status.value:
             raise np.linalg.LinAlgError("Matrix is not positive definite")
+    clear_above(found)
     return found
 
 

@@ -1,0 +1,79 @@
+"""Symbols in which values decide shapes: bound, they are computed one operator after the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gnomon as mx
+from gnomon.base import GnomonError, ShapeError
+
+ROWS = np.arange(12, dtype=np.float32).reshape(4, 3)
+MASKS = [1, 0, 1, 0], [0, 1, 1, 1], [0, 0, 0, 0], [1, 1, 1, 1]
+
+
+def picked() -> Any:
+    return mx.sym.contrib.boolean_mask(mx.sym.var("data"), mx.sym.var("index"))
+
+
+def bound(symbol: Any, simple: bool) -> Any:
+    if simple:
+        found = symbol.simple_bind(mx.cpu(), data=(4, 3), index=(4,))
+        found.arg_dict["data"][:] = ROWS
+        return found
+    args = {"data": mx.nd.array(ROWS), "index": mx.nd.zeros(4)}
+    return symbol.bind(mx.cpu(), args, args_grad={"data": mx.nd.zeros((4, 3))})
+
+
+@pytest.mark.parametrize("simple", [False, True])
+def test_every_run_has_its_own_shape(simple: bool) -> None:
+    executor = bound(2 * mx.sym.square(picked()), simple)
+    for mask in MASKS:
+        executor.arg_dict["index"][:] = mask
+        (output,) = executor.forward(is_train=True)
+        rows = ROWS[np.array(mask) == 1]
+        np.testing.assert_array_equal(output.asnumpy(), 2 * rows**2)
+        executor.backward(mx.nd.ones_like(output))
+        wanted = 4 * ROWS * np.array(mask)[:, None]
+        np.testing.assert_array_equal(executor.grad_dict["data"].asnumpy(), wanted)
+
+
+def test_what_is_known_stays_in_place() -> None:
+    chosen = picked()
+    executor = bound(mx.sym.Group([mx.sym.sum(chosen), chosen]), simple=False)
+    total, rows = executor.outputs
+    assert (total.shape, rows.shape) == ((1,), (0, 3))  # nothing has run yet
+    executor.forward(index=mx.nd.array([1, 0, 0, 1]))
+    assert executor.outputs[0] is total
+    assert total.asnumpy() == ROWS[[0, 3]].sum()
+    before = executor.outputs[1]
+    executor.forward(index=mx.nd.array([0, 1, 0, 0]))
+    np.testing.assert_array_equal(before.asnumpy(), ROWS[[0, 3]])  # not overwritten
+    np.testing.assert_array_equal(executor.outputs[1].asnumpy(), ROWS[[1]])
+
+
+def test_layers_and_losses_on_what_was_picked() -> None:
+    dense = mx.sym.FullyConnected(picked(), name="dense", num_hidden=2)
+    executor = mx.sym.MakeLoss(mx.sym.sum(dense)).simple_bind(mx.cpu(), data=(4, 3), index=(4,))
+    executor.arg_dict["data"][:] = ROWS
+    executor.arg_dict["dense_weight"][:] = 1
+    executor.forward(is_train=True, index=mx.nd.array([0, 1, 1, 0]))
+    executor.backward()
+    assert executor.outputs[0].asnumpy() == 2 * ROWS[1:3].sum()
+    wanted = np.tile(ROWS[1:3].sum(0), (2, 1))
+    np.testing.assert_array_equal(executor.grad_dict["dense_weight"].asnumpy(), wanted)
+
+
+def test_errors_name_what_is_wrong() -> None:
+    executor = bound(picked(), simple=False)
+    executor.forward(is_train=True, index=mx.nd.array([1, 1, 0, 0]))
+    with pytest.raises(ShapeError, match=r"out_grads.*\(2, 3\)"):
+        executor.backward(mx.nd.ones((3, 3)))
+    with pytest.raises(GnomonError, match="no gradient given"):
+        executor.backward()
+    with pytest.raises(GnomonError, match="values decide shapes"):
+        executor.memory_plan()
+    with pytest.raises(GnomonError, match=r"simple_bind: the shape of these.*index"):
+        picked().simple_bind(mx.cpu(), data=(0, 3))
