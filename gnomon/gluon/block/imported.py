@@ -63,12 +63,12 @@ class SymbolBlock(HybridBlock):
         """Have a parameter for each variable that is no input."""
         graph, names = self._trace.symbol._graph, set(self._trace.names)
         types = infer.types(graph)
-        for node in graph.variables:
+        for node in (*graph.arguments, *graph.auxiliary):
             if node.name in names:
                 continue
             known = types[Entry(node, 0)]
             how: dict[str, Any] = {"dtype": "float32" if known is None else known.numpy.type}
-            if node in graph.auxiliary:
+            if node in graph.states:
                 how["grad_req"] = "null"
             self.params.get(node.name, allow_deferred_init=True, **how)
         start = _common(list(self._params.keys()))
