@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from gnomon import kvstore as kv
 from gnomon import ndarray as nd
 from gnomon import optimizer as opt
-from gnomon.base import GnomonError, KeywordHints, ParamError, complaint
+from gnomon.base import DTypeError, GnomonError, KeywordHints, ParamError, complaint
 from gnomon.context import cpu
 from gnomon.executor.later import Updates
 from gnomon.gluon.parameter import Parameter, ParameterDict  # noqa: F401
@@ -333,7 +333,7 @@ class Trainer(KeywordHints):
             return None, False
         if not isinstance(wanted, (str, KVStoreBase)):
             expected = "a store, its kind or None"
-            raise ParamError(complaint("Trainer", "kvstore", expected, repr(wanted)))
+            raise DTypeError(complaint("Trainer", "kvstore", expected, repr(wanted)))
         store = kv.create(wanted) if isinstance(wanted, str) else wanted
         if update is None:
             grads = all(p._grad_stype == "default" for p in self._params)
