@@ -281,7 +281,7 @@ class Trainer(KeywordHints):
 
     def _init_kvstore(self) -> None:
         """Choose a store, and put the parameters into it."""
-        contexts = self._contexts()
+        contexts = self._contexts
         self._updaters = self._updaters or [opt.get_updater(self._optimizer) for _ in contexts]
         self._pushes = [Updates(ctx) for ctx in contexts]
         self._kvstore, self._update_on_kvstore = self._chosen(len(contexts))
@@ -340,6 +340,7 @@ class Trainer(KeywordHints):
             update = grads and store.is_capable("optimizer")
         return store, bool(update)
 
+    @property
     def _contexts(self) -> list[Any]:
         """The contexts of the parameters; ParamError where they differ."""
         found = None
@@ -358,7 +359,7 @@ class Trainer(KeywordHints):
         for _, param in trained:
             param._all(param._data)
         found = []
-        for number in range(len(self._contexts())):
+        for number in range(len(self._contexts)):
             weights = tuple(p._data[number] for _, p in trained if p._data)
             grads = tuple(p._grad[number] for _, p in trained if p._grad)
             leaves = tuple(w._tape for w in weights)

@@ -405,11 +405,13 @@ class Parameter(KeywordHints):
             raise self._missing()
         return arrays
 
-    def _check_and_get(self, arrays: list[Any] | None, ctx: Context | None) -> Any:
-        """That of `arrays` which is on `ctx`."""
+    def _check_and_get(self, arrays: list[Any] | None, ctx: Any) -> Any:
+        """That of `arrays` which is on `ctx`; all of them where `ctx` is the type list."""
         found = self._all(arrays) if arrays is None else arrays
         if len(found) == 1 and (ctx is None or found[0].context is ctx):
             return found[0]
+        if ctx is list:
+            return found
         wanted = ctx or current_context()
         for array in found:
             if array.context == wanted:

@@ -46,7 +46,7 @@ class Leaf:
 
     @property
     def is_fresh(self) -> bool:
-        """Whether a backward pass stored a gradient, alone or with others, that nobody used up."""
+        """Whether a backward pass stored a gradient, alone or with others, that is not used up."""
         used, bundle = self.used, self.bundle
         return self.stored > used or (bundle is not None and bundle.stored > used)
 
