@@ -83,3 +83,18 @@ def test_states_of_an_imported_network_come_after_its_parameters(tmp_path):
     files = [str(tmp_path / name) for name in ("net-symbol.json", "net-0000.params")]
     params = mx.gluon.SymbolBlock.imports(files[0], "data", files[1]).collect_params().values()
     assert [p.grad_req for p in params] == ["write"] * 4 + ["null"] * 2
+
+
+@pytest.mark.parametrize("given", ["x", 3, {"a": 1}])
+@pytest.mark.parametrize("kind", [TypeError, ValueError])
+def test_what_does_not_flow_between_blocks(given, kind):
+    class Gives(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return given
+
+    net = Gives()
+    net.hybridize()
+    with pytest.raises(kind, match="'outputs': expected NDArrays, symbols or None"):
+        net(mx.nd.ones(1))
+    with pytest.raises(kind, match="'inputs': expected NDArrays, symbols or None"):
+        net(mx.nd.ones(1), given)
