@@ -37,6 +37,7 @@ from gnomon.gluon.contrib.estimator.utils import (
     usual_trainer,
 )
 from gnomon.gluon.data import DataLoader
+from gnomon.gluon.trainer import Trainer  # noqa: F401  MXNet's has it
 from gnomon.gluon.utils import split_and_load  # noqa: F401  MXNet's has it
 from gnomon.metric import EvalMetric
 
