@@ -15,7 +15,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gnomon.base import GnomonError, ParamError, complaint
+import numpy as np
+
+from gnomon.base import GnomonError, ParamError, check_kind, complaint
 from gnomon.context import Context
 from gnomon.ground.lock import load_module
 from gnomon.ground.record import put
@@ -40,21 +42,27 @@ def is_training() -> bool:
 
 def set_recording(is_recording: bool) -> bool:
     """Record from now on, or not; what was before."""
-    before, mode.recording = mode.recording, bool(is_recording)
+    before, mode.recording = mode.recording, _flag("set_recording", "is_recording", is_recording)
     return before
 
 
 def set_training(train_mode: bool) -> bool:
     """Train from now on, or not; what was before."""
-    before, mode.training = mode.training, bool(train_mode)
+    before, mode.training = mode.training, _flag("set_training", "train_mode", train_mode)
     return before
+
+
+def _flag(where: str, argument: str, value: Any) -> bool:
+    """A bool, or a whole number as one; TypeError where it is something else."""
+    check_kind(where, argument, value, (int, np.bool_, np.integer), "a bool")
+    return bool(value)
 
 
 class Scope:
     """A scope with other flags; None leaves one as it is."""
 
     def __init__(self, recording: bool | None, training: bool | None) -> None:
-        self.flags = recording, None if training is None else bool(training)
+        self.flags = recording, training
         self.before: list[tuple[bool, bool]] = []
 
     def __enter__(self) -> None:
@@ -69,14 +77,18 @@ class Scope:
         mode.recording, mode.training = self.before.pop()
 
 
-def record(train_mode: bool = True) -> Scope:
+def _train_mode(where: str, given: Any) -> bool | None:
+    return None if given is None else _flag(where, "train_mode", given)
+
+
+def record(train_mode: bool | None = True) -> Scope:
     """A scope that records, in training mode or not."""
-    return Scope(True, train_mode)
+    return Scope(True, _train_mode("record", train_mode))
 
 
-def pause(train_mode: bool = False) -> Scope:
+def pause(train_mode: bool | None = False) -> Scope:
     """A scope that does not record."""
-    return Scope(False, train_mode)
+    return Scope(False, _train_mode("pause", train_mode))
 
 
 def train_mode() -> Scope:

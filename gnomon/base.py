@@ -144,7 +144,8 @@ def nearest(name: str, names: Iterable[str]) -> str:
     >>> nearest("momentun", ["momentum", "wd"])
     "; did you mean 'momentum'?"
     """
-    by_lower = {known.lower(): known for known in names}
+    alike = sorted(names, key=lambda known: known[:1] == name[:1])  # Trainer before trainer
+    by_lower = {known.lower(): known for known in alike}
     close = load_module("difflib").get_close_matches(name.lower(), by_lower, n=3)
     return f"; did you mean {' or '.join(repr(by_lower[c]) for c in close)}?" if close else ""
 

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gnomon import __version__
 from gnomon.base import GnomonError, Later
@@ -115,6 +115,22 @@ def _cache_options(cache: argparse.ArgumentParser) -> None:
     warming.set_defaults(run=_warm)
 
 
+def _run_options(commands: Any) -> None:
+    """Declare `gnomon run` and its arguments."""
+    program = commands.add_parser(
+        "run",
+        usage="%(prog)s [-h] SCRIPT [ARGUMENT ...]\n       %(prog)s [-h] -m MODULE [ARGUMENT ...]",
+        help="run a program written for MXNet: `import mxnet` gets gnomon",
+    )
+    program.add_argument("-m", dest="module", action="store_true", help="run a module by its name")
+    program.add_argument("program", metavar="SCRIPT", help="a file, or a module's name with -m")
+    own = program.add_argument(
+        "arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="the program's own"
+    )
+    own.required = False
+    program.set_defaults(run=_run)
+
+
 def parser(command: str = "") -> argparse.ArgumentParser:
     """The arguments of all commands, and every option of `command`."""
     top = argparse.ArgumentParser(prog="gnomon", description=__doc__.splitlines()[0])
@@ -137,14 +153,7 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     train.add_argument("--json", action="store_true", help=argparse.SUPPRESS)
     train.set_defaults(run=_demo)
 
-    program = commands.add_parser(
-        "run", help="run a program written for MXNet: `import mxnet` gets gnomon"
-    )
-    program.add_argument("-m", dest="module", action="store_true", help="run a module by its name")
-    program.add_argument("program", metavar="SCRIPT", help="a file, or a module's name with -m")
-    program.add_argument("arguments", nargs=argparse.REMAINDER, help="the program's own arguments")
-    program.set_defaults(run=_run)
-
+    _run_options(commands)
     packing = commands.add_parser("im2rec", help="list the images of a folder, pack record files")
     packing.set_defaults(run=_im2rec)
     if command == "im2rec":  # else its module is not imported

@@ -20,11 +20,10 @@ from types import ModuleType
 from typing import Any
 
 import gnomon.compatibility.conversion
-from gnomon.compatibility.absent import ELSEWHERE
+from gnomon.compatibility.absent import ELSEWHERE, VERSION
 from gnomon.ground.lock import load_module
 
 NAME = "mxnet"
-VERSION = "1.9.1"  # whose names and meaning gnomon has
 
 #: parts of Python's packages that MXNet itself imports, so that its users found them there
 BROUGHT = {

@@ -139,6 +139,18 @@ def of(x: Any) -> DType:
         raise DTypeError(f"dtype {x!r:.200} is unknown; gnomon has {known}") from None
 
 
+def wanted(x: Any) -> DType:
+    """The data type that an array is to have: float32 where None is said.
+
+    >>> wanted(None), wanted("int8")
+    (float32, int8)
+
+    Raises:
+        DTypeError: as `of`.
+    """
+    return default_real if x is None else of(x)
+
+
 def _meant(name: str) -> Any:
     """The type that NumPy calls by a name such as `half`, or the name itself."""
     try:

@@ -12,16 +12,47 @@ from gnomon.io import DataDesc
 from gnomon.module.executor_group import DataParallelExecutorGroup as _Group
 from gnomon.module.executor_group import split_batch
 from gnomon.module.inputs import data_of
+from gnomon.ndarray import NDArray
 from gnomon.symbol import Symbol
 
 __all__ = ["DataDesc", "DataParallelExecutorGroup", "DataParallelExecutorManager"]
 
 Slices = Sequence[slice]
+Targets = Sequence[tuple[slice, Any]]  # rows of a batch, and the array that they go to
 
 
 def _split_input_slice(batch_size: int, work_load_list: Sequence[float]) -> list[slice]:
     """The rows of a batch that each device gets."""
     return split_batch(batch_size, work_load_list)
+
+
+def _load_general(data: Sequence[Any], targets: Sequence[Any]) -> None:
+    """Copy each array into its target: an array, or rows of it into those of a list."""
+    for source, target in zip(data, targets, strict=True):
+        if isinstance(target, NDArray):
+            source.copyto(target)
+        else:
+            for rows, part in target:
+                source[rows].copyto(part)
+
+
+def _load_data(batch: Any, targets: Sequence[NDArray | Targets]) -> None:
+    """Copy a batch's data to where each device reads them."""
+    _load_general(batch.data, targets)
+
+
+def _load_label(batch: Any, targets: Sequence[NDArray | Targets]) -> None:
+    """Copy a batch's labels to where each device reads them."""
+    _load_general(batch.label, targets)
+
+
+def _check_arguments(symbol: Any) -> None:
+    """Raises ParamError where two arguments or auxiliary states of a network have one name."""
+    for names in (symbol.list_arguments(), symbol.list_auxiliary_states()):
+        for name in names:
+            if names.count(name) > 1:
+                got = f"{name!r} twice"
+                raise ParamError(complaint("Symbol", "arguments", "a name for each", got))
 
 
 class DataParallelExecutorGroup:
@@ -250,9 +281,7 @@ def _check(where: str, symbol: Any, names: Sequence[str]) -> None:
     """Raises ParamError where a name is twice among a network's arguments, or is none of them."""
     check_kind(where, "sym", symbol, Symbol, "a Symbol")
     check_kind(where, "arg_names", names, (list, tuple), "a list of names")
+    _check_arguments(symbol)
     known = symbol.list_arguments()
-    twice = sorted({n for n in known if known.count(n) > 1})
-    if twice:
-        raise ParamError(complaint(where, "sym", "a name for each argument", f"{twice[0]!r} twice"))
     if unknown := [n for n in names if n not in known]:
         raise ParamError(complaint(where, "arg_names", f"among {known}", unknown[0]))

@@ -42,6 +42,13 @@ __all__ = [
 ]
 
 
+def _read_as_labels(symbol: Any) -> set[str]:
+    """The variables that a loss reads as its label."""
+    operators = (node for node in symbol._graph.topo if node.op is not None)
+    read = (pair for n in operators for pair in zip(n.op.inputs(), n.inputs, strict=True))
+    return {entry.node.name for name, entry in read if name == "label" and entry.node.op is None}
+
+
 class FeedForward:
     """A network with its parameters that is fitted to arrays, and predicts.
 
@@ -136,7 +143,9 @@ class FeedForward:
         labels = [desc[0] for desc in source.provide_label or ()]
         known = self.arg_params or {}
         arguments = self.symbol.list_arguments()
-        labels += [n for n in arguments if n.endswith("label") and n not in (*known, *labels)]
+        read = _read_as_labels(self.symbol)
+        unknown = [n for n in arguments if n not in (*known, *labels, *data)]
+        labels += [n for n in unknown if n in read or n.endswith("label")]
         labels = [name for name in labels if name in arguments]
         return Module(self.symbol, data, labels, logger, self.ctx, **more)
 

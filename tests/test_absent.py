@@ -49,6 +49,10 @@ def test_every_public_name_is_there_or_on_its_way(module):
         (lambda: mx.init.Xavie, "did you mean 'Xavier'"),
         (lambda: mx.module.Modul, "did you mean 'Module'"),
         (lambda: mx.ndaray, "did you mean 'ndarray'"),
+        (lambda: mx.gluon.Trainr, "did you mean 'Trainer'"),
+        (lambda: mx.gluon.contrib.estimtor, "did you mean 'estimator'"),
+        (lambda: mx.runtime.Feature_list, "did you mean 'feature_list'"),
+        (lambda: mx.th, "Lua Torch is not there yet"),
     ],
 )
 def test_misspelt_names(look, words):

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from gnomon import cli
+
 ROOT = str(Path(__file__).parent.parent)
 
 
@@ -470,3 +472,12 @@ def test_numbers_in_lists_print_without_types(write):
     )
     done = run(folder, "-m", "gnomon", "run", "shown.py")
     assert done.stdout == "[0.5] (0.25, 3) 2.0\n", done.stderr
+
+
+def test_what_the_command_says_of_its_arguments(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["run"])
+    said = capsys.readouterr().err
+    assert "gnomon run [-h] SCRIPT [ARGUMENT ...]" in said
+    assert "gnomon run [-h] -m MODULE [ARGUMENT ...]" in said
+    assert said.endswith("required: SCRIPT\n")

@@ -15,6 +15,7 @@ from typing import Any
 from gnomon.base import UnknownNameError, nearest
 from gnomon.ground.lock import load_module
 
+VERSION = "1.9.1"  # MXNet's, whose names and meaning gnomon has
 PAGE = "docs/differences.md, 'Not there yet'"
 
 _ARRAYS = "interface in the manner of NumPy (np, npx)"
@@ -27,6 +28,7 @@ MODULES = {
     "npx": _ARRAYS,
     "numpy": _ARRAYS,
     "numpy_extension": _ARRAYS,
+    "th": "bridge to Lua Torch",
     "torch": "bridge to Lua Torch",
     "tvmop": "set of operators made by TVM",
 }

@@ -9,6 +9,7 @@
 
 from typing import Any
 
+from gnomon.compatibility.absent import elsewhere as _elsewhere
 from gnomon.ground.lock import load_module as _load_module
 
 _MODULES = "block contrib data loss model_zoo nn parameter rnn trainer utils".split()
@@ -31,7 +32,7 @@ __all__ = sorted([*_MODULES, *_FROM])  # noqa: PLE0605
 def __getattr__(name: str) -> Any:
     """The public name `name`, its module imported on first use."""
     if name not in _FROM and name not in _MODULES:
-        raise AttributeError(f"module 'gnomon.gluon' has no attribute {name!r}")
+        return _elsewhere("gnomon.gluon", name, __all__)
     module = _load_module(f"gnomon.gluon.{_FROM.get(name, name)}")
     thing = getattr(module, name) if name in _FROM else module
     globals()[name] = thing

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from gnomon import kvstore as kv
 from gnomon import ndarray as nd
 from gnomon import optimizer as opt
-from gnomon.base import GnomonError, KeywordHints, ParamError, complaint
+from gnomon.base import DTypeError, GnomonError, KeywordHints, ParamError, complaint
 from gnomon.context import cpu
 from gnomon.executor.later import Updates
 from gnomon.gluon.parameter import Parameter, ParameterDict  # noqa: F401
@@ -36,12 +36,6 @@ class Replica(NamedTuple):
     grads: tuple[Any, ...]
     weights: tuple[Any, ...]
     leaves: tuple[Leaf, ...]
-    members: frozenset[Leaf]
-
-    def all_stored_since(self, number: int) -> bool:
-        """Whether a backward pass after this one stored all gradients at once."""
-        bundle = self.leaves[0].bundle if self.leaves else None
-        return bundle is not None and bundle.stored > number and bundle.members >= self.members
 
 
 class Trainer(KeywordHints):
@@ -119,7 +113,6 @@ class Trainer(KeywordHints):
         self._layout: tuple[Replica, ...] = ()
         self._pushes: list[Updates] = []
         self._seen = -1
-        self._stepped = 0  # the last backward pass whose gradients were used up
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -153,7 +146,8 @@ class Trainer(KeywordHints):
         With `ignore_stale_grad`, parameters without a new gradient stay as they are.
 
         Raises:
-            StaleGradient: a gradient that no backward pass has stored since the last step.
+            StaleGradient: a gradient that no backward pass has stored since the last step, of this
+                trainer or of another one.
         """
         self._optimizer.rescale_grad = self._scale / batch_size
         self._prepare()
@@ -178,8 +172,15 @@ class Trainer(KeywordHints):
             )
         found = bool(self._amp_loss_scaler.has_overflow(self._params))
         if found:
-            self._stepped = passes.count
+            self._use_up()
         return found
+
+    def _use_up(self) -> None:
+        """All gradients are old from now on, for every trainer."""
+        now = passes.count
+        for replica in self._layout:
+            for leaf in replica.leaves:
+                leaf.used = now
 
     def allreduce_grads(self) -> None:
         """Sum gradients over contexts alone; `update` does the rest.
@@ -216,10 +217,8 @@ class Trainer(KeywordHints):
         if ignore:
             return
         for replica in self._layout:
-            if replica.all_stored_since(self._stepped):
-                continue
             for k, leaf in enumerate(replica.leaves):
-                if leaf.stored_in() <= self._stepped:
+                if not leaf.is_fresh:
                     param, where = self._params[replica.indices[k]], replica.weights[k].context
                     raise StaleGradient(
                         f"Trainer: Parameter {param.name!r} on {where} has no new gradient since "
@@ -257,16 +256,14 @@ class Trainer(KeywordHints):
                     self._optimizer._set_current_context(number)
                     rows = part.indices, part.grads, part.weights
                     self._updaters[number](*rows, self._pushes[number])
-        self._stepped = passes.count
+        self._use_up()
 
     def _fresh(self, replica: Replica) -> Replica:
         """Those of a replica that have a new gradient."""
-        if replica.all_stored_since(self._stepped):
+        is_new = [leaf.is_fresh for leaf in replica.leaves]
+        if all(is_new):
             return replica
-        is_new = [leaf.stored_in() > self._stepped for leaf in replica.leaves]
-        parts = (replica.indices, replica.grads, replica.weights, replica.leaves)
-        kept = [tuple(compress(part, is_new)) for part in parts]
-        return Replica(*kept, replica.members)  # type: ignore[arg-type]
+        return Replica(*[tuple(compress(part, is_new)) for part in replica])
 
     # --- what is updated ------------------------------------------------------------------------
 
@@ -284,7 +281,7 @@ class Trainer(KeywordHints):
 
     def _init_kvstore(self) -> None:
         """Choose a store, and put the parameters into it."""
-        contexts = self._contexts()
+        contexts = self._contexts
         self._updaters = self._updaters or [opt.get_updater(self._optimizer) for _ in contexts]
         self._pushes = [Updates(ctx) for ctx in contexts]
         self._kvstore, self._update_on_kvstore = self._chosen(len(contexts))
@@ -336,13 +333,14 @@ class Trainer(KeywordHints):
             return None, False
         if not isinstance(wanted, (str, KVStoreBase)):
             expected = "a store, its kind or None"
-            raise ParamError(complaint("Trainer", "kvstore", expected, repr(wanted)))
+            raise DTypeError(complaint("Trainer", "kvstore", expected, repr(wanted)))
         store = kv.create(wanted) if isinstance(wanted, str) else wanted
         if update is None:
             grads = all(p._grad_stype == "default" for p in self._params)
             update = grads and store.is_capable("optimizer")
         return store, bool(update)
 
+    @property
     def _contexts(self) -> list[Any]:
         """The contexts of the parameters; ParamError where they differ."""
         found = None
@@ -361,13 +359,11 @@ class Trainer(KeywordHints):
         for _, param in trained:
             param._all(param._data)
         found = []
-        for number in range(len(self._contexts())):
+        for number in range(len(self._contexts)):
             weights = tuple(p._data[number] for _, p in trained if p._data)
             grads = tuple(p._grad[number] for _, p in trained if p._grad)
             leaves = tuple(w._tape for w in weights)
-            found.append(
-                Replica(tuple(k for k, _ in trained), grads, weights, leaves, frozenset(leaves))
-            )
+            found.append(Replica(tuple(k for k, _ in trained), grads, weights, leaves))
         return tuple(found)
 
     def _forget_stored(self, param: Parameter) -> None:

@@ -20,6 +20,7 @@ from gnomon import ndarray as nd
 from gnomon.base import FileError, ParamError, ShapeError, check_kind, complaint
 from gnomon.context import Context
 from gnomon.gluon.block.hooks import HookHandle
+from gnomon.gluon.block.summary import _indent  # noqa: F401  MXNet's has it
 from gnomon.gluon.parameter.shapes import shape_is_known
 from gnomon.ground.files import opened, replacing
 

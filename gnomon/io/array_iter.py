@@ -172,7 +172,7 @@ def _as_ndarray(argument: str, name: str, array: Any) -> Any:
         return Dataset(array)
     try:
         return nd.array(array)
-    except (TypeError, ValueError) as error:
+    except TypeError as error:
         where = f"{argument}[{name!r}]"
         kind = f" of dtype {array.dtype}" if hasattr(array, "dtype") else ""
         got = type(array).__name__ + kind

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from gnomon.base import GnomonError, ParamError, check_kind, complaint, nearest
+from gnomon.base import DTypeError, GnomonError, ParamError, check_kind, complaint, nearest
 from gnomon.registry import Registry, class_name
 
 STORES: Registry[Any] = Registry("kvstore", ignore_case=True)
@@ -92,11 +92,12 @@ def create(name: str = "local") -> Any:
     ('local', 0, 1)
 
     Raises:
+        DTypeError: `name` is no string.
         ParamError: there is no such kind.
         GnomonError: the kind needs what is not installed.
     """
     if not isinstance(name, str):
-        raise ParamError(complaint("kvstore.create", "name", "a string", type(name).__name__))
+        raise DTypeError(complaint("kvstore.create", "name", "a string", type(name).__name__))
     kind = name.lower()
     if kind in STORES:
         return STORES.get(kind)(kind)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -74,6 +75,14 @@ class BaseModule(Computation):
             force_init=force_init,
             allow_extra=allow_extra,
         )
+
+    def _keeps_params(self, force_init: bool, given: Any) -> bool:
+        """Whether there are parameters that stay; a warning tells where values are given."""
+        stay = self.params_initialized and not force_init
+        if stay and given:
+            text = "the parameters have values already: force_init=True takes those given"
+            warnings.warn(f"{type(self).__name__}.init_params: {text}", stacklevel=3)
+        return stay
 
     def save_params(self, fname: str) -> None:
         """Write parameters and auxiliary states to a file."""

@@ -249,7 +249,7 @@ class BucketingModule(BaseModule):
         allow_extra: bool = False,
     ) -> None:
         """Give the parameters values, as `Module.init_params`."""
-        if self.params_initialized and not force_init:
+        if self._keeps_params(force_init, arg_params or aux_params):
             return
         self._need("init_params", "binded")
         owner = self._buckets[self._default_bucket_key]

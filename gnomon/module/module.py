@@ -301,7 +301,7 @@ class Module(BaseModule):
         lacks are passed over, whatever `allow_extra` says; with `allow_missing` not all need be
         given.
         """
-        if self.params_initialized and not force_init:
+        if self._keeps_params(force_init, arg_params or aux_params):
             return
         group = self._group("init_params")
         self._sync_params()

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from gnomon import kvstore as kv
-from gnomon.base import ParamError, complaint
+from gnomon.base import DTypeError, complaint
 from gnomon.context import Context
 from gnomon.ndarray.core.elsewhere import together
 
@@ -25,7 +25,7 @@ def choose_store(kvstore: Any, num_device: int, arg_params: Mapping[str, Any]) -
         return kvstore, wanted and kvstore.is_capable("optimizer")
     if not isinstance(kvstore, str):
         expected = "a KVStore, its name, or None"
-        raise ParamError(complaint("Module.init_optimizer", "kvstore", expected, repr(kvstore)))
+        raise DTypeError(complaint("Module.init_optimizer", "kvstore", expected, repr(kvstore)))
     if num_device == 1 and not kv.joins_processes(kvstore):
         return None, False
     store = kv.create(kvstore)

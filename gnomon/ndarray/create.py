@@ -12,7 +12,6 @@ from gnomon import config
 from gnomon import dtype as dtypes
 from gnomon.base import ParamError, ShapeError, check_kind, complaint
 from gnomon.context import Context, current_context
-from gnomon.dtype import DType
 from gnomon.ndarray.api.dlpack import imported
 from gnomon.ndarray.api.functions import context_of, find
 from gnomon.ndarray.api.methods import copied, split_v2
@@ -63,11 +62,6 @@ def _shape(shape: Any) -> tuple[int, ...]:
     return sizes
 
 
-def _dtype(dtype: Any) -> DType:
-    """A dtype, float32 where none is named."""
-    return dtypes.default_real if dtype is None else dtypes.of(dtype)
-
-
 def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
     """An array with the values of another array, a NumPy array, numbers or lists of them.
 
@@ -84,7 +78,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
         same = dtype is None or dtypes.of(dtype) is source_array._dtype
         source = source_array if same else source_array.astype(dtype)
         return copied(source, ctx=where) if source.stype == "default" else source.copyto(where)
-    kind = _dtype(dtype)
+    kind = dtypes.wanted(dtype)
     try:
         values = converted(source_array, kind)
     except (TypeError, ValueError) as error:
@@ -98,7 +92,7 @@ def empty(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: Any 
     """An array with any contents; a sparse one keeps nothing."""
     if stype not in (None, "default"):
         return zeros(shape, ctx, dtype, stype)
-    return _empty(_shape(shape), _dtype(dtype), context_of(ctx))
+    return _empty(_shape(shape), dtypes.wanted(dtype), context_of(ctx))
 
 
 def _made(name: str, ctx: Any, out: Any, **given: Any) -> Any:
@@ -130,7 +124,7 @@ def _filled(name: str, shape: Any, ctx: Any, dtype: Any, out: Any) -> Any:
         out = empty(sizes, ctx, dtype)
     if out is not None and not out.size:
         return out
-    fill = applying(name, shape=sizes, dtype=_dtype(dtype).name)
+    fill = applying(name, shape=sizes, dtype=dtypes.wanted(dtype).name)
     return fill((), out, context_of(ctx) or (current_context() if out is None else None))
 
 
@@ -149,7 +143,7 @@ def zeros(
     out = _out_of("_zeros", kwargs)
     if stype not in (None, "default"):
         where = context_of(ctx) or current_context()
-        return storage_types.made(stype, _shape(shape), _dtype(dtype), where)
+        return storage_types.made(stype, _shape(shape), dtypes.wanted(dtype), where)
     return _filled("_zeros", shape, ctx, dtype, out)
 
 
@@ -190,7 +184,7 @@ def arange(
     if stop is None:
         start, stop = 0, start
     given = {"start": start, "stop": stop, "step": step, "repeat": repeat}
-    return _made("_arange", ctx, None, dtype=_dtype(dtype).name, **given)
+    return _made("_arange", ctx, None, dtype=dtypes.wanted(dtype).name, **given)
 
 
 def linspace(
@@ -212,14 +206,16 @@ def linspace(
     if num == 0:
         return empty((0,), ctx, dtype)
     given = {"start": start, "stop": stop, "num": num, "endpoint": endpoint}
-    return _made("_linspace", ctx, None, dtype=_dtype(dtype).name, **given)
+    return _made("_linspace", ctx, None, dtype=dtypes.wanted(dtype).name, **given)
 
 
 def eye(
     N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype: Any = None, **kwargs: Any
 ) -> NDArray:
     """Ones on a diagonal, zeros elsewhere: `N` rows, `M` columns (as many as rows if 0)."""
-    return _made("_eye", ctx, _out_of("_eye", kwargs), N=N, M=M, k=k, dtype=_dtype(dtype).name)
+    return _made(
+        "_eye", ctx, _out_of("_eye", kwargs), N=N, M=M, k=k, dtype=dtypes.wanted(dtype).name
+    )
 
 
 def from_numpy(ndarray: Any, zero_copy: bool = True, array_cls: Any = None) -> NDArray:

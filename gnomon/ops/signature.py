@@ -112,7 +112,8 @@ def sort(
 ) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
     """The arguments of a call as inputs in order, inputs by name, and parameters.
 
-    None among the inputs means 'not given'. What `is_array` says yes to, errors call `wanted`.
+    None among the inputs means 'not given'; a `dtype` that is None is NumPy's, float64. What
+    `is_array` says yes to, errors call `wanted`.
 
     Raises:
         TypeError: an input that is no array, an argument given twice, too many of them.
@@ -143,6 +144,8 @@ def sort(
     while inputs and inputs[-1] is None:
         inputs.pop()
     named = {k: v for k, v in given.items() if is_array(v) and k not in cls.fields}
+    if "dtype" in cls.fields and given.get("dtype", "") is None:
+        given["dtype"] = "float64"
     return inputs, named, {k: v for k, v in given.items() if k not in named}
 
 

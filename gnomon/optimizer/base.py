@@ -150,8 +150,10 @@ class Optimizer(KeywordHints):
         )
 
     def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
-        """Change `weight` by `grad`, and `state` with it."""
-        given = self._gathered([index], [weight], [grad], [state], inner=True)
+        """Change `weight` by `grad`, and `state` with it; or those in lists."""
+        many = index, weight, grad, state
+        many = many if isinstance(index, (list, tuple)) else tuple([each] for each in many)
+        given = self._gathered(*many, inner=True)
         self._update_count(index)
         self._push(given)
 
@@ -166,7 +168,9 @@ class Optimizer(KeywordHints):
 
     def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         """`update`, through the float32 copy where there is one."""
-        if not self._needs_master(weight):
+        if isinstance(index, (list, tuple)):
+            self.update_all(index, weight, grad, state)
+        elif not self._needs_master(weight):
             self.update(index, weight, grad, state)
         elif self._fuses():
             self.update_all([index], [weight], [grad], [state])

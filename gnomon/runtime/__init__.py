@@ -5,6 +5,7 @@
 
 from typing import Any
 
+from gnomon.compatibility.absent import elsewhere as _elsewhere
 from gnomon.ground.lock import load_module as _load_module
 
 _PUBLIC = ("Feature", "Features", "feature_list")
@@ -12,5 +13,5 @@ _PUBLIC = ("Feature", "Features", "feature_list")
 
 def __getattr__(name: str) -> Any:
     if name not in _PUBLIC:
-        raise AttributeError(f"module 'gnomon.runtime' has no attribute {name!r}")
+        return _elsewhere("gnomon.runtime", name, _PUBLIC)
     return getattr(_load_module("gnomon.runtime.features"), name)

@@ -7,6 +7,7 @@ compiled code runs on, and libraries those that are installed.
 from __future__ import annotations
 
 from collections import OrderedDict
+from importlib.util import find_spec
 from typing import NamedTuple
 
 from gnomon.base import UnknownNameError, nearest
@@ -80,5 +81,8 @@ def feature_list() -> list[Feature]:
     found["OPENMP"] = threads.kind() == "libgomp"
     found["BLAS_OPEN"] = blas.supports(float32)
     found["MKLDNN"] = dnn.available()
+    found["OPENCV"] = find_spec("cv2") is not None
+    found["DIST_KVSTORE"] = find_spec("mpi4py") is not None
+    found["LAPACK"] = True  # linalg's: the wheel's, or the one that NumPy brings
     found["PROFILER"] = found["INT64_TENSOR_SIZE"] = True
     return [Feature(name, found.get(name, False)) for name in _NAMES]

@@ -8,8 +8,24 @@
 True
 """
 
-from gnomon.serving.http import Limits
-from gnomon.serving.model import Model, Options
-from gnomon.serving.server import Server
+from typing import TYPE_CHECKING, Any
+
+from gnomon.compatibility.absent import elsewhere as _elsewhere
+from gnomon.ground.lock import load_module as _load_module
+
+if TYPE_CHECKING:
+    from gnomon.serving.limits import Limits
+    from gnomon.serving.model import Model, Options
+    from gnomon.serving.server import Server
+
+_FROM = {"Limits": "limits", "Model": "model", "Options": "model", "Server": "server"}
 
 __all__ = ["Limits", "Model", "Options", "Server"]
+
+
+def __getattr__(name: str) -> Any:
+    """The public name `name`, its module imported on first use: a server's needs aiohttp."""
+    if name not in _FROM:
+        return _elsewhere("gnomon.serving", name, __all__)
+    globals()[name] = thing = getattr(_load_module(f"gnomon.serving.{_FROM[name]}"), name)
+    return thing

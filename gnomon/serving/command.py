@@ -7,14 +7,18 @@ import signal
 import threading
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gnomon.base import ParamError, complaint
+from gnomon.base import Later, ParamError, complaint
 from gnomon.serving.folder import read_folder
-from gnomon.serving.http import Limits
+from gnomon.serving.limits import Limits
 from gnomon.serving.model import Model, Options
-from gnomon.serving.server import Server
 from gnomon.serving.tensors import Shape, shape_of
+
+if TYPE_CHECKING:
+    from gnomon.serving import server
+else:  # it needs aiohttp, which telling of the arguments does not
+    server = Later("gnomon.serving.server")
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -74,7 +78,7 @@ def main(given: argparse.Namespace) -> int:
     if not models:
         expected = "NAME=SYMBOL.json,PARAMS ..., or --models DIR"
         raise ParamError(complaint("serve", "models", expected, "none"))
-    return serve(Server(models, given.host, given.port, **_fields(Limits, given)))
+    return serve(server.Server(models, given.host, given.port, **_fields(Limits, given)))
 
 
 def _fields(kind: type[Options | Limits], given: argparse.Namespace) -> dict[str, Any]:
@@ -82,17 +86,17 @@ def _fields(kind: type[Options | Limits], given: argparse.Namespace) -> dict[str
     return {f.name: getattr(given, f.name) for f in fields(kind) if f.name in given}
 
 
-def serve(server: Server) -> int:
+def serve(site: server.Server) -> int:
     """Run a server until SIGINT or SIGTERM, which a second one does not wait for."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        server.start()
-        print(f"serving at {server.url}", flush=True)
+        site.start()
+        print(f"serving at {site.url}", flush=True)
         threading.Event().wait()
     except KeyboardInterrupt:
         print("stopping", flush=True)
     finally:
-        server.stop()
+        site.stop()
     return 0
 
 

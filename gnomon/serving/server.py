@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gnomon.base import GnomonError, ParamError, complaint
-from gnomon.serving.http import Door, Limits, Site, settle
+from gnomon.serving.http import Door, Site, settle
+from gnomon.serving.limits import Limits
 from gnomon.serving.metrics import Metrics
 from gnomon.serving.model import Model
 from gnomon.serving.service import Done, Service

@@ -316,6 +316,12 @@ class Recorder:
                 result = jitted.function(*given)
         except TraceError as error:
             raise TraceError(f"{jitted.name}: {error}") from error
+        except Exception as error:
+            others = {*range(len(given))}.difference(self.tensors, self.numbers)
+            values = ", ".join(f"{self.names[k]}={given[k]!r:.60}" for k in sorted(others))
+            if values:
+                error.add_note(f"in {jitted.name}, traced with {values}")
+            raise
         refuse_result(jitted.name, result)
         if epoch != EPOCH.value:
             raise TraceError(f"{jitted.name}: a tensor took another shape while it was traced")

@@ -259,3 +259,14 @@ def test_layers_and_symbols_are_shown():
     x, y = mx.sym.Variable("x"), mx.sym.Variable("y")
     block = mx.gluon.SymbolBlock([mx.sym.elemwise_add(x, y, name="sum"), x], [x, y])
     assert repr(block) == "SymbolBlock(\n<Symbol group [sum, x]> : 2 -> 2\n)"
+
+
+def test_names_that_blocks_of_programs_use():
+    text = "Dense(\n)"
+    assert mx.gluon.block._indent(text, 3) == mx.gluon.utils._indent(text, 3) == "Dense(\n   )"
+    net = nn.Dense(1, in_units=1)
+    net.initialize(ctx=[mx.cpu(0), mx.cpu(1)])
+    weight = net.weight
+    assert [x.context for x in weight._check_and_get(weight._data, list)] == weight.list_ctx()
+    trainer = mx.gluon.Trainer(net.collect_params(), "sgd")
+    assert trainer._contexts == weight.list_ctx()

@@ -143,9 +143,12 @@ def test_several_devices_and_an_own_processor():
     net = mx.gluon.nn.Dense(2)
     loss = mx.gluon.loss.SoftmaxCrossEntropyLoss()
     context = [mx.cpu(0), mx.cpu(1)]
-    estimator = est.Estimator(
-        net, loss, initializer=mx.init.Xavier(), context=context, batch_processor=Half()
-    )
+    with pytest.warns(UserWarning, match="SGD with a learning rate of 0.001") as told:
+        estimator = est.Estimator(
+            net, loss, initializer=mx.init.Xavier(), context=context, batch_processor=Half()
+        )
+    assert [warning.filename for warning in told] == [__file__]
+    assert estimator.trainer.learning_rate == 0.001
     estimator.fit(source(), epochs=1)
     assert net.weight.list_ctx() == context
     assert estimator.train_metrics[0].num_inst == 16

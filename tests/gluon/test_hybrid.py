@@ -71,3 +71,30 @@ def test_files_cross(batch, tmp_path):
     other = small_net("other_")
     other.load_parameters(str(tmp_path / "params"))
     np.testing.assert_allclose(other(batch).asnumpy(), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_states_of_an_imported_network_come_after_its_parameters(tmp_path):
+    net = nn.HybridSequential()
+    net.add(nn.BatchNorm(in_channels=2), nn.Dense(3, in_units=2))
+    net.initialize()
+    net.hybridize()
+    net(mx.nd.ones((1, 2)))
+    net.export(str(tmp_path / "net"))
+    files = [str(tmp_path / name) for name in ("net-symbol.json", "net-0000.params")]
+    params = mx.gluon.SymbolBlock.imports(files[0], "data", files[1]).collect_params().values()
+    assert [p.grad_req for p in params] == ["write"] * 4 + ["null"] * 2
+
+
+@pytest.mark.parametrize("given", ["x", 3, {"a": 1}])
+@pytest.mark.parametrize("kind", [TypeError, ValueError])
+def test_what_does_not_flow_between_blocks(given, kind):
+    class Gives(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return given
+
+    net = Gives()
+    net.hybridize()
+    with pytest.raises(kind, match="'outputs': expected NDArrays, symbols or None"):
+        net(mx.nd.ones(1))
+    with pytest.raises(kind, match="'inputs': expected NDArrays, symbols or None"):
+        net(mx.nd.ones(1), given)

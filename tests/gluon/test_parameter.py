@@ -186,3 +186,19 @@ def test_row_sparse():
         Trainer([param], "sgd", kvstore=None).step(1)
     with pytest.raises(GnomonError, match=r"use data\(\)"):
         made().row_sparse_data(rows)
+
+
+def test_no_dtype_is_that_of_arrays():
+    param = Parameter("w", shape=(2,), dtype="float64")
+    param.initialize()
+    param.cast(None)
+    assert param.dtype is None
+    assert param.data().dtype == np.float32
+    other = Parameter("w", shape=(2,), dtype=None)
+    other.initialize()
+    assert other.data().dtype == np.float32
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.Dense(2), mx.gluon.nn.BatchNorm())
+    net.cast(None)
+    net.initialize()
+    assert net(nd.ones((2, 3))).dtype == np.float32

@@ -232,3 +232,31 @@ def test_download(tmp_path):
         utils.download("http://127.0.0.1:9/x.bin", str(tmp_path), retries=0)
     with pytest.raises(ParamError, match="a URL with a file name"):
         utils.download("http://127.0.0.1:9/", str(tmp_path))
+
+
+def test_trainers_that_share_parameters_use_up_each_others_gradients():
+    net = model()
+    first, second = (Trainer(net.collect_params(), "sgd", {"learning_rate": 0.5}) for _ in "ab")
+    differentiate(net)
+    first.step(1)
+    later = Trainer(net.collect_params(), "sgd", {"learning_rate": 0.5})
+    for trainer in (first, second, later):
+        with pytest.raises(UserWarning, match="no new gradient"):
+            trainer.step(1)
+    weight = net.weight.data().asnumpy()
+    second.step(1, ignore_stale_grad=True)
+    assert (net.weight.data().asnumpy() == weight).all()
+    differentiate(net)
+    second.step(1)
+    assert (net.weight.data().asnumpy() == weight - 0.5).all()
+
+
+def test_a_trainer_of_some_parameters_leaves_the_gradients_of_others_fresh():
+    net = model()
+    some = Trainer([net.weight], "sgd", {"learning_rate": 0.5})
+    every = Trainer(net.collect_params(), "sgd", {"learning_rate": 0.5})
+    differentiate(net)
+    some.step(1)
+    every.step(1, ignore_stale_grad=True)
+    assert (net.weight.data().asnumpy() == 0.5).all()
+    assert (net.bias.data().asnumpy() == -0.5).all()

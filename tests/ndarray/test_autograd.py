@@ -482,3 +482,18 @@ def test_truth_values_have_no_gradient():
         y = x * 3
     y.backward()
     assert x.grad.asnumpy().tolist() == [False, False]
+
+
+@pytest.mark.parametrize("value", ["", "x", [], 1.5, nd.ones(1)])
+@pytest.mark.parametrize(
+    "function", [autograd.record, autograd.pause, autograd.set_training, autograd.set_recording]
+)
+def test_flags_are_bools_or_whole_numbers(function, value):
+    with pytest.raises(TypeError, match=f"{function.__name__}: argument '.*': expected a bool"):
+        function(value)
+
+
+@pytest.mark.parametrize(("value", "meant"), [(2, True), (0, False), (np.True_, True)])
+def test_numbers_as_flags(value, meant):
+    with autograd.record(value), autograd.pause(None):
+        assert autograd.is_training() == meant

@@ -94,6 +94,11 @@ def test_the_scale_of_a_step_may_be_a_number():
         (lambda: contrib.foreach(max, [], nd.ones(1)), mx.MXNetError, "at least one part"),
         (lambda: contrib.while_loop(bool, max, [nd.ones(1)]), mx.MXNetError, "max_iterations"),
         (lambda: contrib.while_loop(bool, max, [], 2), mx.MXNetError, "at least one array"),
+        (
+            lambda: contrib.while_loop(bool, lambda x: (x, [x, x]), [nd.ones(1)], 2),
+            mx.MXNetError,
+            "expected 1 variables, got 2",
+        ),
         (lambda: contrib.cond(nd.ones(2), max, max), mx.MXNetError, r"got shape \(2,\)"),
     ],
 )

@@ -278,3 +278,11 @@ def test_keywords_that_are_not_there_are_refused(make):
     with pytest.raises(ParamError, match="did you mean 'dtype'"):
         make(dtyp="int32")
     assert make(name="x", __layout__="NC", dtype="int32").dtype == np.int32
+
+
+def test_no_dtype_of_an_operator_is_numpys():
+    x = nd.ones(2)
+    assert nd.cast(x, dtype=None).dtype is np.float64
+    assert nd.one_hot(x, 3, dtype=None).dtype is np.float64
+    assert nd.softmax(x, dtype=None).dtype is np.float64
+    assert x.astype(None).dtype is np.float32

@@ -467,3 +467,16 @@ def test_without_known_sources_nothing_is_kept(
     monkeypatch.setattr(key, "surroundings", lambda: "")
     check(fn.exp(leaf(NUMBERS)), np.exp(NUMBERS), 1, 0)
     assert not entries(folder)
+
+
+def test_the_mark_of_typical_work_is_true_until_one_of_its_kernels_goes(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(objects, "_USED", set())  # other tests' kernels are elsewhere
+    assert not objects.is_prepared()
+    check(ext.reduce(leaf(NUMBERS), "sum", 1), NUMBERS.sum(1), 1, 0)
+    (kernel,) = entries(folder)
+    objects.set_prepared()
+    assert objects.is_prepared()
+    kernel.unlink()
+    assert not objects.is_prepared()

@@ -102,3 +102,17 @@ def test_what_is_refused(capsys, tmp_path, monkeypatch, arguments, complaint):
         mx.nd.save("p", {"arg:x": mx.nd.ones(1)})
     assert cli.main(["serve", *arguments]) == 1
     assert complaint in capsys.readouterr().err
+
+
+def test_help_does_not_need_aiohttp():
+    script = f"import sys; sys.modules['aiohttp'] = None; {COMMAND}"
+    done = subprocess.run(
+        [sys.executable, "-c", script, "serve", "--help"],
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    assert "--max-batch N" in done.stdout
+    code = "import sys; sys.modules['aiohttp'] = None; from gnomon.serving import Server"
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert "serving needs aiohttp" in done.stderr

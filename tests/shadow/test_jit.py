@@ -473,3 +473,16 @@ def test_numbers_are_divided_as_python_does():
 
     agrees(scale, *tensors(1), 5)
     agrees(scale, *tensors(1), 2.5)
+
+
+def test_an_error_of_the_function_tells_what_it_was_traced_with():
+    @shadow.jit
+    def double(x, y, note):
+        x[:] = y * 2
+
+    x = Tensor(np.ones(3, np.float32))
+    with pytest.raises(TypeError) as told:
+        double("here", 2, None)
+    assert told.value.__notes__ == ["in double, traced with x='here', note=None"]
+    double(x, 2, None)
+    assert x.numpy().tolist() == [4, 4, 4]

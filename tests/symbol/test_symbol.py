@@ -414,3 +414,10 @@ def test_attributes_of_operators_are_taken_as_text():
     net = sym.FullyConnected(sym.Variable("x"), num_hidden=1, name="fc", attr=attr)
     assert net.attr_dict()["fc_weight"]["__init__"] == '["one", {}]'
     assert net.attr_dict()["fc"]["__lr_mult__"] == "2"
+
+
+def test_no_dtype_is_numpys():
+    x = mx.sym.Variable("x")
+    for net in (x.astype(None), mx.sym.softmax(x, dtype=None)):
+        assert json.loads(net.tojson())["nodes"][1]["attrs"] == {"dtype": "float64"}
+        assert net.infer_type(x="float32")[1] == [np.float64]

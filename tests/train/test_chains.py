@@ -245,6 +245,16 @@ def test_feed_forward_on_arrays(tmp_path):
     assert made.predict(x).shape == (50, 2)
 
 
+def test_feed_forward_predicts_without_labels_of_any_name():
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=1, name="fc")
+    net = mx.sym.LinearRegressionOutput(net, mx.sym.Variable("goal"))
+    x, y = np.ones((8, 2), "f"), np.zeros(8, "f")
+    model = mx.model.FeedForward(net, num_epoch=1, initializer=mx.init.One(), learning_rate=0)
+    model.fit(mx.io.NDArrayIter(x, y, 4, label_name="goal"), eval_metric="mse")
+    assert model.predict(mx.io.NDArrayIter(x, batch_size=4)).tolist() == [[2]] * 8
+    assert model.score(mx.io.NDArrayIter(x, y, 4, label_name="goal"), "mse") == 4
+
+
 def test_feed_forward_begins_anew_and_counts_batches():
     data = mx.io.NDArrayIter(np.ones((20, 3), "f"), np.zeros(20, "f"), 5)
     assert len(list(data)) == 4

@@ -100,3 +100,17 @@ def test_mistakes():
             network(), mx.cpu(), data(), work_load_list=[1, 2]
         )
     assert mx.model.DataParallelExecutorManager is type(manager)
+
+
+def test_helpers_that_older_programs_import():
+    helpers, x = mx.executor_manager, mx.sym.var("x")
+    helpers._check_arguments(x + mx.sym.var("y"))
+    with pytest.raises(ValueError, match="'x' twice"):
+        helpers._check_arguments(x + mx.sym.var("x"))
+    batch = mx.io.DataBatch([mx.nd.array([[1, 2], [3, 4]])], [mx.nd.array([5, 6])])
+    first, second, whole = mx.nd.zeros((1, 2)), mx.nd.zeros((1, 2)), mx.nd.zeros(2)
+    helpers._load_data(batch, [[(slice(0, 1), first), (slice(1, 2), second)]])
+    helpers._load_label(batch, [whole])
+    assert first.asnumpy().tolist() == [[1, 2]]
+    assert second.asnumpy().tolist() == [[3, 4]]
+    assert whole.asnumpy().tolist() == [5, 6]

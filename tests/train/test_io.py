@@ -1,6 +1,9 @@
 """Iterators: names, shapes, wrapping, joining, prefetching, and what they refuse."""
 
 import multiprocessing
+import os
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -217,3 +220,13 @@ def test_a_batch_larger_than_a_data_set_of_h5py(tmp_path):
         file["rows"] = np.arange(3)
         batch = next(NDArrayIter([file["rows"]], batch_size=8))
     assert batch.data[0].asnumpy().tolist() == [0, 1, 2] * 2 + [0, 1] and batch.pad == 5
+
+
+def test_a_wrong_setting_is_no_fault_of_the_data(tmp_path):
+    code = "import numpy, gnomon as mx; mx.io.NDArrayIter(numpy.ones((4, 2)), batch_size=2)"
+    env = {**os.environ, "GNOMON_DISK_CACHE": "perhaps"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=env, check=False, capture_output=True, text=True
+    )
+    assert "environment variable GNOMON_DISK_CACHE: argument 'disk_cache'" in done.stderr
+    assert "NDArrayIter: argument" not in done.stderr

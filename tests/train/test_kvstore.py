@@ -256,12 +256,20 @@ def test_compression_needs_a_store_that_sends_and_floats():
         ("dist_snyc", "did you mean 'dist_sync'"),
         ("nccl", "GPU"),
         ("locla", "did you mean 'local'"),
-        (3, "a string"),
     ],
 )
 def test_kinds_that_there_are_not(name, words):
     with pytest.raises(mx.GnomonError, match=words):
         mx.kv.create(name)
+
+
+def test_what_is_no_store():
+    net = mx.gluon.nn.Dense(1, in_units=1)
+    net.initialize()
+    trainer = mx.gluon.Trainer([net.weight], "sgd", kvstore=3)
+    for make in (lambda: mx.kv.create(3), lambda: trainer.step(1, ignore_stale_grad=True)):
+        with pytest.raises(TypeError, match=r"argument '(name|kvstore)'"):
+            make()
 
 
 def test_stores_of_users():

@@ -487,3 +487,12 @@ def test_fit_needs_labels_where_the_network_takes_them():
     plain = mx.mod.Module(mx.sym.MakeLoss(mx.sym.exp(mx.sym.Variable("data"))), label_names=())
     with pytest.raises(ValueError, match=r"Accuracy: argument 'labels': .*the data has no labels"):
         plain.fit(data, num_epoch=1)
+
+
+def test_values_that_are_passed_over_are_told():
+    module = bound()
+    module.init_params(mx.init.One())
+    module.init_params()
+    with pytest.warns(UserWarning, match="force_init=True takes those given") as told:
+        module.init_params(arg_params=module.get_params()[0])
+    assert [warning.filename for warning in told] == [__file__]

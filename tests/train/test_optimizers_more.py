@@ -186,3 +186,18 @@ def test_a_subclass_says_what_rate_and_decay_are(kind, value):
     second = 0.5 if kind is Own else value
     assert weights[0].asnumpy() == pytest.approx(value, abs=3e-6)
     assert weights[1].asnumpy() == pytest.approx(second, abs=3e-6)
+
+
+@pytest.mark.parametrize("name", ["sgd", "adam", "lamb", "nadam"])
+@pytest.mark.parametrize("method", ["update", "update_multi_precision"])
+def test_lists_of_weights(name, method):
+    def updated(together):
+        optimizer = mx.optimizer.create(name, learning_rate=0.1)
+        weights = [mx.nd.ones(2), mx.nd.ones(3) * 2]
+        states = [optimizer.create_state(k, w) for k, w in enumerate(weights)]
+        given = [0, 1], weights, [mx.nd.ones(2), mx.nd.ones(3)], states
+        for each in [given] if together else zip(*given, strict=True):
+            getattr(optimizer, method)(*each)
+        return [w.asnumpy().tolist() for w in weights], optimizer.num_update
+
+    assert updated(True) == updated(False)

@@ -8,6 +8,7 @@ from gnomon.gluon.block.hooks import HookHandle
 from gnomon.gluon.block.hybrid import HybridBlock
 from gnomon.gluon.block.imported import SymbolBlock
 from gnomon.gluon.block.structure import _flatten, _regroup, tensor_types
+from gnomon.gluon.block.summary import _indent  # noqa: F401  MXNet's has it
 from gnomon.gluon.parameter import DeferredInitializationError, Parameter, ParameterDict
 from gnomon.ndarray import NDArray
 from gnomon.symbol import Symbol

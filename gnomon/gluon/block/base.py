@@ -13,7 +13,7 @@ from gnomon.gluon.block import saved
 from gnomon.gluon.block.failure import NotBegun, not_begun, tell, warn_of_containers
 from gnomon.gluon.block.hooks import HookHandle, attached
 from gnomon.gluon.block.naming import BlockScope, named
-from gnomon.gluon.block.summary import summarize
+from gnomon.gluon.block.summary import _indent, summarize
 from gnomon.gluon.parameter import Parameter, ParameterDict
 from gnomon.gluon.parameter.dictionary import check_names, load_all, read_named, without_kind
 from gnomon.ndarray.core.mode import mode
@@ -63,7 +63,9 @@ class Block(KeywordHints):
         return type(self).__name__.lower()
 
     def __repr__(self) -> str:
-        blocks = (f"  ({k}): {indented(v)}" for k, v in self.__dict__.items() if _is_block(v))
+        blocks = (
+            f"  ({k}): {_indent(repr(v), 2)}" for k, v in self.__dict__.items() if _is_block(v)
+        )
         rows = "\n".join(blocks)
         return f"{type(self).__name__}(\n{rows}\n)"
 
@@ -327,11 +329,6 @@ for _own in (
 
 def _is_block(value: Any) -> bool:
     return isinstance(value, Block)
-
-
-def indented(value: Any) -> str:
-    """What is printed of a block within another one."""
-    return repr(value).replace("\n", "\n  ")
 
 
 def _missing(params: Mapping[str, Parameter], loaded: Mapping[str, Any]) -> list[str]:

@@ -22,7 +22,7 @@ from gnomon.context import Context, current_context
 from gnomon.gluon.block.base import Block
 from gnomon.gluon.block.compiled import Compiled
 from gnomon.gluon.block.failure import explain
-from gnomon.gluon.block.structure import flatten, regroup
+from gnomon.gluon.block.structure import InputError, flatten, regroup
 from gnomon.gluon.block.trace import Trace, infer_params, infer_types, traced
 from gnomon.gluon.parameter import DeferredInitializationError, ParameterDict
 from gnomon.ndarray import NDArray
@@ -314,10 +314,6 @@ class HybridBlock(Block):
 
 class ChildError(TypeError, ValueError):
     """A block within a hybrid block that is none."""
-
-
-class InputError(TypeError, ValueError):
-    """Inputs of a hybrid block that are neither arrays nor symbols."""
 
 
 def _kinds(args: Sequence[Any]) -> tuple[set[type], list[Any]]:

@@ -8,7 +8,7 @@ from typing import Any
 from gnomon import ndarray as nd
 from gnomon import symbol as sym
 from gnomon.base import ParamError, complaint
-from gnomon.dtype import of as dtype_of
+from gnomon.dtype import wanted as wanted_dtype
 from gnomon.gluon.block.hybrid import HybridBlock
 from gnomon.gluon.block.structure import flatten
 from gnomon.gluon.block.trace import Trace
@@ -63,12 +63,12 @@ class SymbolBlock(HybridBlock):
         """Have a parameter for each variable that is no input."""
         graph, names = self._trace.symbol._graph, set(self._trace.names)
         types = infer.types(graph)
-        for node in graph.variables:
+        for node in (*graph.arguments, *graph.auxiliary):
             if node.name in names:
                 continue
             known = types[Entry(node, 0)]
             how: dict[str, Any] = {"dtype": "float32" if known is None else known.numpy.type}
-            if node in graph.auxiliary:
+            if node in graph.states:
                 how["grad_req"] = "null"
             self.params.get(node.name, allow_deferred_init=True, **how)
         start = _common(list(self._params.keys()))
@@ -125,7 +125,7 @@ class SymbolBlock(HybridBlock):
     def cast(self, dtype: Any) -> None:
         """Have parameters of another type; in half precision, those of BatchNorm stay float32."""
         super().cast(dtype)
-        if dtype_of(dtype).name != "float16":
+        if wanted_dtype(dtype).name != "float16":
             return
         nodes = self._trace.symbol._graph.topo
         norms = (n for n in nodes if n.op is not None and n.op.name == "BatchNorm")

@@ -16,11 +16,15 @@ Format = Any  # int or a list of formats
 tensor_types = Symbol, NDArray  # what flows between blocks
 
 
+class InputError(TypeError, ValueError):
+    """Inputs or outputs of a hybrid block that are neither arrays nor symbols."""
+
+
 def flatten(args: Any, where: str, what: str) -> tuple[list[Any], Format]:
     """The arrays, symbols and None in nested lists, and how they were nested.
 
     Raises:
-        TypeError: something else is among them.
+        InputError: something else is among them.
     """
     if isinstance(args, NDArray):
         return [args], 0
@@ -30,7 +34,7 @@ def flatten(args: Any, where: str, what: str) -> tuple[list[Any], Format]:
         return [None], -1
     if not isinstance(args, (list, tuple)):
         expected = "NDArrays, symbols or None, in lists perhaps"
-        raise TypeError(complaint(where, what, expected, f"{args!r:.60} ({type(args).__name__})"))
+        raise InputError(complaint(where, what, expected, f"{args!r:.60} ({type(args).__name__})"))
     flat, formats = [], []
     for each in args:
         parts, own = flatten(each, where, what)
@@ -56,12 +60,9 @@ def _flatten(args: Any, inout_str: str) -> tuple[list[Any], Format]:
     """`flatten` as libraries import it.
 
     Raises:
-        ValueError: something else is among the arrays, symbols and None.
+        InputError: something else is among the arrays, symbols and None.
     """
-    try:
-        return flatten(args, "HybridBlock", inout_str)
-    except TypeError as error:
-        raise ValueError(str(error)) from None
+    return flatten(args, "HybridBlock", inout_str)
 
 
 def _regroup(args: list[Any], fmt: Format) -> Any:

@@ -26,6 +26,15 @@ class Row(NamedTuple):
         return sum(prod(p.shape or (0,)) for p in self.params)
 
 
+def _indent(text: str, spaces: int) -> str:
+    """`text` with spaces before all lines but the first: what a block prints of those inside.
+
+    >>> _indent("Dense(\\n)", 2)
+    'Dense(\\n  )'
+    """
+    return text.replace("\n", "\n" + " " * spaces)
+
+
 def summarize(block: Any, inputs: tuple[Any, ...]) -> None:
     """Run `block` on `inputs`, and print the table.
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from gnomon.compatibility.absent import elsewhere as _elsewhere
 from gnomon.ground.lock import load_module as _load_module
 
 _MODULES = "cnn data estimator nn rnn".split()
@@ -12,7 +13,7 @@ __all__ = [*_MODULES]  # noqa: PLE0604
 def __getattr__(name: str) -> Any:
     """The module `name`, imported on first use."""
     if name not in _MODULES:
-        raise AttributeError(f"module 'gnomon.gluon.contrib' has no attribute {name!r}")
+        return _elsewhere("gnomon.gluon.contrib", name, __all__)
     globals()[name] = module = _load_module(f"gnomon.gluon.contrib.{name}")
     return module
 

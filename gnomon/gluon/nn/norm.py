@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gnomon.dtype import of as dtype_of
+from gnomon.dtype import wanted as wanted_dtype
 from gnomon.gluon.block import HybridBlock
 
 
@@ -75,7 +75,7 @@ class BatchNormBase(_Norm):
 
     def cast(self, dtype: Any) -> None:
         """Have parameters of another type; in half precision they stay float32."""
-        super().cast("float32" if dtype_of(dtype).name == "float16" else dtype)
+        super().cast("float32" if wanted_dtype(dtype).name == "float16" else dtype)
 
     def _channels(self) -> int | None:
         return self.gamma.shape[0] or None

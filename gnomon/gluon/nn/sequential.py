@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from gnomon.gluon.block import Block, HybridBlock
-from gnomon.gluon.block.base import indented
+from gnomon.gluon.block.summary import _indent
 
 
 class _Stacked:
@@ -25,7 +25,7 @@ class _Stacked:
             self.register_child(block)  # type: ignore[attr-defined]
 
     def __repr__(self) -> str:
-        rows = "".join(f"  ({k}): {indented(v)}\n" for k, v in self._children.items())
+        rows = "".join(f"  ({k}): {_indent(repr(v), 2)}\n" for k, v in self._children.items())
         return f"{type(self).__name__}(\n{rows})"
 
     def __getitem__(self, key: Any) -> Any:

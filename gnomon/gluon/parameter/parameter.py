@@ -21,7 +21,7 @@ from gnomon import ndarray as nd
 from gnomon import symbol as sym
 from gnomon.base import DTypeError, GnomonError, KeywordHints, ParamError, ShapeError, complaint
 from gnomon.context import Context, cpu, current_context
-from gnomon.dtype import of as dtype_of
+from gnomon.dtype import wanted as wanted_dtype
 from gnomon.gluon.parameter.given import Deferred, Loadable, contexts
 from gnomon.gluon.parameter.shapes import Shape, as_shape, merged, shape_is_known
 from gnomon.ndarray.core.tape import changes
@@ -219,14 +219,14 @@ class Parameter(KeywordHints):
         self._deferred_init = None
         with autograd.pause():
             if data is None:
-                data = nd.zeros(self._shape, cpu(), dtype_of(self._dtype).name, self._stype)
+                data = nd.zeros(self._shape, cpu(), wanted_dtype(self._dtype).name, self._stype)
                 described = initializer.InitDesc(self.name, {"__init__": init})
                 initializer.create(default_init)(described, data)
             self._init_impl(data, ctx)
 
     def _init_impl(self, data: Any, ctx: list[Context]) -> None:
         """Have arrays with the elements of `data` on these contexts."""
-        name = dtype_of(self._dtype).name
+        name = wanted_dtype(self._dtype).name
         data = data if data._dtype.name == name else data.astype(name)
         if self._stype != data.stype:
             data = data.tostype(self._stype)
@@ -252,7 +252,7 @@ class Parameter(KeywordHints):
         if self._grad_req == "null":
             self._data = [x._detached() for x in arrays]
             return
-        name = dtype_of(self._dtype).name
+        name = wanted_dtype(self._dtype).name
         self._grad = [nd.zeros(x.shape, x.context, name, self._grad_stype) for x in arrays]
         autograd.mark_variables(arrays, self._grad, self._grad_req)
 
@@ -292,11 +292,11 @@ class Parameter(KeywordHints):
 
     def cast(self, dtype: Any) -> None:
         """Have elements of another type."""
-        same = dtype_of(dtype) is dtype_of(self._dtype)
+        same = wanted_dtype(dtype) is wanted_dtype(self._dtype)
         self._dtype, self._var = dtype, self._var if same else None
         if self._data is not None and not same:
             with autograd.pause():
-                self._data = [x.astype(dtype_of(dtype).name) for x in self._data]
+                self._data = [x.astype(wanted_dtype(dtype).name) for x in self._data]
                 self._init_grad()
 
     # --- its arrays -----------------------------------------------------------------------------
@@ -405,11 +405,13 @@ class Parameter(KeywordHints):
             raise self._missing()
         return arrays
 
-    def _check_and_get(self, arrays: list[Any] | None, ctx: Context | None) -> Any:
-        """That of `arrays` which is on `ctx`."""
+    def _check_and_get(self, arrays: list[Any] | None, ctx: Any) -> Any:
+        """That of `arrays` which is on `ctx`; all of them where `ctx` is the type list."""
         found = self._all(arrays) if arrays is None else arrays
         if len(found) == 1 and (ctx is None or found[0].context is ctx):
             return found[0]
+        if ctx is list:
+            return found
         wanted = ctx or current_context()
         for array in found:
             if array.context == wanted:
@@ -458,9 +460,9 @@ class Parameter(KeywordHints):
             got = f"{data.shape} in the file"
             raise ShapeError(complaint(where, "shape", self._shape, got))
         if cast_dtype and dtype_source == "current":
-            data = data.astype(dtype_of(self._dtype).name)
-        elif not cast_dtype and data._dtype is not dtype_of(self._dtype):
-            expected = f"{dtype_of(self._dtype).name}, or cast_dtype=True"
+            data = data.astype(wanted_dtype(self._dtype).name)
+        elif not cast_dtype and data._dtype is not wanted_dtype(self._dtype):
+            expected = f"{wanted_dtype(self._dtype).name}, or cast_dtype=True"
             raise DTypeError(complaint(where, "dtype", expected, data._dtype.name))
         known = (
             self.list_ctx() if self._data is not None or self._deferred_init is not None else None
@@ -478,7 +480,7 @@ class Parameter(KeywordHints):
 
     def _load(self, found: Loadable) -> None:
         """Take the elements of a file, and be initialized."""
-        if found.data._dtype is not dtype_of(self._dtype):
+        if found.data._dtype is not wanted_dtype(self._dtype):
             self.cast(found.data.dtype)
         self.shape = found.data.shape
         self._deferred_init = None

@@ -95,7 +95,8 @@ def while_loop(
 
     Raises:
         TypeError: `loop_vars` hold anything but arrays.
-        ParamError: there are none, or `max_iterations` is no number above 0.
+        ParamError: there are none, `func` gives another number of them, or `max_iterations` is no
+            number above 0.
     """
     check_arrays("while_loop", "loop_vars", loop_vars)
     if max_iterations is None or int(max_iterations) < 1:
@@ -110,7 +111,12 @@ def while_loop(
             break
         outputs, new = func(*variables)
         steps.append([] if outputs is None else outputs)
-        variables = list(new) if isinstance(new, (list, tuple)) else [new]
+        new = list(new) if isinstance(new, (list, tuple)) else [new]
+        if len(new) != len(variables):
+            raise ParamError(
+                complaint("while_loop", "func", f"{len(variables)} variables", len(new))
+            )
+        variables = new
     return (stacked(steps, int(max_iterations)) if steps else []), variables
 
 

@@ -127,7 +127,7 @@ class Methods(Array):
 
         None stands for float32, as where arrays are made.
         """
-        wanted = dtypes.default_real if dtype is None else dtypes.of(dtype)
+        wanted = dtypes.wanted(dtype)
         if wanted is not self._dtype:
             return cast(self, wanted)
         return copied(self) if copy else self

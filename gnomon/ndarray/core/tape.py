@@ -29,10 +29,11 @@ def reserved(count: int) -> list[int]:
 class Leaf:
     """A variable: `grad` is the array its gradient goes to, as `req` says.
 
-    `stored` is the number of the backward pass that stored a gradient there last.
+    `stored` is the number of the backward pass that stored a gradient there last, and `used` that
+    of the last one before the gradient was used up, as by a step of a trainer.
     """
 
-    __slots__ = ("__weakref__", "bundle", "grad", "number", "req", "stored")
+    __slots__ = ("__weakref__", "bundle", "grad", "number", "req", "stored", "used")
 
     number: int
 
@@ -40,12 +41,14 @@ class Leaf:
         self.grad = grad
         self.req = req
         self.bundle: Bundle | None = None
-        self.stored = 0
+        self.stored = self.used = 0
         self.number = next(_variables)
 
-    def stored_in(self) -> int:
-        """The number of the backward pass that stored a gradient, alone or with others, last."""
-        return self.stored if self.bundle is None else max(self.stored, self.bundle.stored)
+    @property
+    def is_fresh(self) -> bool:
+        """Whether a backward pass stored a gradient, alone or with others, that is not used up."""
+        used, bundle = self.used, self.bundle
+        return self.stored > used or (bundle is not None and bundle.stored > used)
 
 
 class Bundle:

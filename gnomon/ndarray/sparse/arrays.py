@@ -112,7 +112,7 @@ class BaseSparseNDArray(NDArray):
 
     def astype(self, dtype: Any, copy: bool = True) -> Any:
         """The elements in another dtype, in the same storage; None stands for float32."""
-        wanted = dtypes.default_real if dtype is None else dtypes.of(dtype)
+        wanted = dtypes.wanted(dtype)
         if wanted is not self._dtype:
             return like(self, cast(self._parts.data, wanted))
         return copied(self) if copy else self

@@ -57,7 +57,7 @@ def csr_matrix(
     if not isinstance(arg1, tuple):
         return _of_array(arg1, "csr", shape, ctx, dtype)
     if len(arg1) == 2 and not isinstance(arg1[1], (tuple, list)):
-        return storage_types.made("csr", _sizes(arg1), _dtype(dtype), _where(ctx))
+        return storage_types.made("csr", _sizes(arg1), dtypes.wanted(dtype), _where(ctx))
     if len(arg1) == 2:
         return _of_places(arg1[0], *arg1[1], shape, ctx, dtype)
     if len(arg1) != 3:
@@ -86,7 +86,7 @@ def row_sparse_array(
     if not isinstance(arg1, tuple):
         return _of_array(arg1, "row_sparse", shape, ctx, dtype)
     if len(arg1) != 2 or isinstance(arg1[0], (int, np.integer)):
-        return storage_types.made("row_sparse", _sizes(arg1), _dtype(dtype), _where(ctx))
+        return storage_types.made("row_sparse", _sizes(arg1), dtypes.wanted(dtype), _where(ctx))
     data, rows = _values(arg1[0], dtype), _integers(arg1[1])
     sizes = _sizes(shape) if shape is not None else (int(rows.max(initial=-1)) + 1, *data.shape[1:])
     if len(rows) == 0 and data.size == 0:
@@ -152,10 +152,6 @@ def cast_storage(data: Any = None, stype: Any = None, out: Any = None, name: Any
 
 
 # --- what is given ----------------------------------------------------------------------------
-
-
-def _dtype(dtype: Any) -> Any:
-    return dtypes.default_real if dtype is None else dtypes.of(dtype)
 
 
 def _where(ctx: Any) -> Context:

@@ -69,6 +69,14 @@ def find(name: str) -> bytes | None:
     return None if place is None else place.read(name) or _carried(name)
 
 
+def is_kept(name: str) -> bool:
+    """Whether there is a file of the entry `name`, kept or come with the package; not read."""
+    place = configured()
+    return place is not None and any(
+        (folder / (name + SUFFIX)).exists() for folder in (place.folder, CARRIED)
+    )
+
+
 def _carried(name: str) -> bytes | None:
     """What came with the package: its owner is not asked for, who can write the sources, too."""
     try:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from gnomon.base import GnomonError
 from gnomon.ground.record import record
 from gnomon.runtime.compiler import jit, key
-from gnomon.runtime.compiler.disk import Disk, configured, digest, find
+from gnomon.runtime.compiler.disk import Disk, configured, digest, find, is_kept
 from gnomon.runtime.compiler.jit import Module
 from gnomon.runtime.compiler.progress import PROGRESS
 
@@ -35,6 +35,7 @@ class Counts:
 
 
 COUNTS = Counts()
+_USED: set[str] = set()  # names of what this process compiled and kept, or loaded
 
 
 class Kept(NamedTuple):
@@ -102,6 +103,7 @@ def make(
     place = disk()
     if place is not None and name is not None:
         place.write(name, _SIZE.pack(len(beside)) + beside + code)
+        _USED.add(name)
     return module
 
 
@@ -120,6 +122,7 @@ def load(name: str, symbols: Symbols | Callable[[bytes], Symbols] = None) -> Kep
         forget(name)
         return None
     COUNTS.loaded += 1
+    _USED.add(name)
     return kept
 
 
@@ -131,16 +134,20 @@ def forget(name: str) -> None:
 
 
 def set_prepared() -> None:
-    """Keep a mark that the code of typical work is kept, for this machine and this Python."""
+    """Keep a mark that names the code of typical work, all that this process has used.
+
+    It is for this machine and this Python.
+    """
     place, name = disk(), name_of("prepared", sys.version)
     if place is not None and name is not None:
-        place.write(name, b"typical work")
+        place.write(name, "\n".join(sorted(_USED)).encode())
 
 
 def is_prepared() -> bool:
-    """Whether such a mark is kept, or came with the package."""
+    """Whether such a mark, and all the code that it names, is kept or came with the package."""
     name = name_of("prepared", sys.version)
-    return name is not None and find(name) is not None
+    mark = None if name is None else find(name)
+    return mark is not None and all(map(is_kept, mark.decode().split()))
 
 
 def _loaded(content: bytes, symbols: Symbols | Callable[[bytes], Symbols]) -> Kept:

@@ -34,9 +34,10 @@ from gnomon.gluon.contrib.estimator.utils import (
     checked_processor,
     checked_trainer,
     metrics_of,
+    usual_trainer,
 )
 from gnomon.gluon.data import DataLoader
-from gnomon.gluon.trainer import Trainer
+from gnomon.gluon.trainer import Trainer  # noqa: F401  MXNet's has it
 from gnomon.gluon.utils import split_and_load  # noqa: F401  MXNet's has it
 from gnomon.metric import EvalMetric
 
@@ -98,9 +99,7 @@ class Estimator(KeywordHints):
         self._val_metrics = checked_metrics("val_metrics", val_metrics)
         self._make_metrics()
         self._initialize(initializer)
-        self.trainer = checked_trainer(
-            trainer or Trainer(net.collect_params(), "sgd", {"learning_rate": 0.001})
-        )
+        self.trainer = checked_trainer(trainer or usual_trainer(net))
         self.max_epoch: int | None = None
         self.max_batch: int | None = None
         self.batch_axis = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from numbers import Real
 from typing import Any, TypeVar
@@ -96,6 +97,14 @@ def checked_data(argument: str, given: Any) -> DataLoader:
 def checked_trainer(given: Any) -> Trainer:
     """The trainer; ParamError where it is none."""
     return checked("trainer", given, Trainer, "a gluon.Trainer")
+
+
+def usual_trainer(net: Any) -> Trainer:
+    """A trainer where none is given, which is told in a warning."""
+    warnings.warn(
+        "Estimator: no trainer is given: SGD with a learning rate of 0.001 is used", stacklevel=4
+    )
+    return Trainer(net.collect_params(), "sgd", {"learning_rate": 0.001})
 
 
 def checked_processor(given: Any) -> Any:
