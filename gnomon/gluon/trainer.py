@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import compress
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from gnomon import kvstore as kv
@@ -27,6 +28,9 @@ from gnomon.ndarray.core.tape import Leaf, changes, passes
 
 class StaleGradient(UserWarning):
     """A gradient that no backward pass has stored since the last step."""
+
+
+_is_fresh = attrgetter("is_fresh")
 
 
 class Replica(NamedTuple):
@@ -217,6 +221,8 @@ class Trainer(KeywordHints):
         if ignore:
             return
         for replica in self._layout:
+            if all(map(_is_fresh, replica.leaves)):
+                continue
             for k, leaf in enumerate(replica.leaves):
                 if not leaf.is_fresh:
                     param, where = self._params[replica.indices[k]], replica.weights[k].context
@@ -260,7 +266,7 @@ class Trainer(KeywordHints):
 
     def _fresh(self, replica: Replica) -> Replica:
         """Those of a replica that have a new gradient."""
-        is_new = [leaf.is_fresh for leaf in replica.leaves]
+        is_new = list(map(_is_fresh, replica.leaves))
         if all(is_new):
             return replica
         return Replica(*[tuple(compress(part, is_new)) for part in replica])
