@@ -1,5 +1,4 @@
-"""Python's collector of cycles, which rests while modules are imported, graphs are bound and kernels
-are planned.
+"""Python's collector of cycles, which rests during imports and while graphs are bound and planned.
 
 That makes objects by the hundred thousand, and nearly all stay: the collector's passes over them
 find nothing, and take an eighth of the time of imports, a fifth of that of binding a ResNet-50, and
@@ -13,7 +12,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_turn = threading.RLock()  # of the thread that has switched it off: what another finds is not to last
+# of the thread that has switched it off: what another finds is not to last
+_turn = threading.RLock()
 
 
 @contextmanager
@@ -41,7 +41,7 @@ def resting(wanted: bool = True) -> Iterator[None]:
 
 
 def keep() -> None:
-    """Count what there is as old at once, as what modules hold stays: passes over the young skip it.
+    """Count what there is as old at once: passes over the young skip what modules hold for good.
 
     Not where a program has frozen objects, which would be thawed.
     """
