@@ -46,8 +46,9 @@ def function(registered: str, name: str, module: str) -> Callable[..., Any]:
             key = (key, given, *kwargs, *map(told_apart, given))
         try:
             applied = known.get(key)
-        except TypeError:  # a list has no hash
-            applied = key = None
+        except TypeError:
+            key = _with_hash(key)
+            applied = None if key is None else known.get(key)
         if applied is not None:
             made = applied(args[:count], out)
             if made is not None:
@@ -59,6 +60,30 @@ def function(registered: str, name: str, module: str) -> Callable[..., Any]:
         return invoke(op, inputs, out, ctx)
 
     return dress(call, cls, name, module, "NDArray", _TAIL)
+
+
+def _with_hash(key: Any) -> Any:
+    """The key of a call with lists among its parameters; None where something else has no hash.
+
+    >>> _with_hash((1, ([1, 0], 2)))
+    (<class 'tuple'>, 1, (<class 'tuple'>, (<class 'list'>, 1, 0), 2))
+    """
+
+    def part(value: Any) -> Any:
+        kind = value.__class__
+        return (kind, *map(part, value)) if kind is list or kind is tuple else value
+
+    made = part(key)
+    try:
+        hash(made)
+    except TypeError:
+        return None
+    return made
+
+
+def _own(value: Any) -> Any:
+    """A copy of a list: the operator is kept, and the caller may change what was given."""
+    return [_own(v) for v in value] if value.__class__ is list else value
 
 
 def _in_place(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
@@ -85,7 +110,7 @@ def _understood(
     ctx = kwargs.pop("ctx", None)
     args, out = _out_at_the_end(cls, args, out)
     inputs, named, params = sort(cls, args, kwargs, is_array, "an NDArray")
-    op = cls.parse({k: v for k, v in params.items() if v is not None or _may_be_none(cls, k)})
+    op = cls.parse({k: _own(v) for k, v in params.items() if v is not None or _may_be_none(cls, k)})
     if not (cls.variadic or cls.open_inputs):
         _refuse_unwanted(op, inputs)
     if named:
