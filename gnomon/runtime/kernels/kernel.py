@@ -70,8 +70,8 @@ class Kernel:
         It moves `moved` bytes; what it runs on is kept by others.
         """
         args = self.signature.args
-        values = dict(zip(args, words[len(words) - len(args) :], strict=True))
-        values.update(other)
+        held = zip(args, words[len(words) - len(args) :], strict=True)
+        values: dict[Hashable, int] = {**dict(held), **other}
         return self._step(values, (), step.name, moved)
 
     def _step(
