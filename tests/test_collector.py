@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from gnomon.ground.collector import resting
+from gnomon.ground.lock import load_module
 
 
 @pytest.fixture(autouse=True)
@@ -28,6 +29,24 @@ def test_it_is_as_it_was(on):
     assert gc.isenabled() == on
     with resting(False):
         assert gc.isenabled() == on
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_it_rests_during_imports_whose_objects_are_old_at_once(frozen, tmp_path, monkeypatch):
+    """Where a program has frozen objects, they stay so, and those of the module are young."""
+    name = f"rested_{frozen}"
+    (tmp_path / f"{name}.py").write_text("import gc\non, made = gc.isenabled(), [[]]\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    if frozen:
+        gc.freeze()
+    try:
+        module = load_module(name)
+        old = any(x is module.made for x in gc.get_objects(generation=2))
+        assert (module.on, gc.isenabled(), old) == (False, True, not frozen)
+        assert bool(gc.get_freeze_count()) == frozen
+    finally:
+        gc.unfreeze()
+        del sys.modules[name]
 
 
 @pytest.mark.parametrize("line", range(1, 7))

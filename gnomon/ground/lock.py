@@ -31,6 +31,7 @@ from operator import attrgetter
 from types import TracebackType
 from typing import Any, Protocol, cast
 
+from gnomon.ground.collector import keep, resting, wake_in_child
 from gnomon.ground.importing import begins, is_importing, wait_while_others_import
 
 
@@ -131,8 +132,10 @@ def load_module(name: str) -> Any:
     # `first_use` may wait for: it must not wait for `first_use` in turn.
     if not first_use._is_owned() and is_importing():
         return importlib.import_module(name)
-    with first_use:
-        return importlib.import_module(name)
+    with first_use, resting():
+        module = importlib.import_module(name)
+        keep()
+        return module
 
 
 def _await_imports() -> None:
@@ -181,6 +184,9 @@ def around_forks(before: Work, after_in_parent: Work, after_in_child: Work) -> N
 def in_child(work: Work) -> None:
     """Have `work` called in every forked child, in its place among the hooks of `around_forks`."""
     around_forks(bool, bool, work)
+
+
+in_child(wake_in_child)
 
 
 def give_back(lock: Reentrant) -> None:

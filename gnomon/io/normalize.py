@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from gnomon import ndarray as nd
 from gnomon.expr.ext.reduce import broadcast_to
 from gnomon.expr.ext.reshape import reshape
 from gnomon.expr.node import Buffer, Expr, cast
-from gnomon.ndarray.lazy.batch import Batch
+from gnomon.ndarray.lazy.batch import Batch, Group
 from gnomon.runtime.statements.prepare import Store
 
 
@@ -46,11 +46,14 @@ class Normalizer:
             arrays += [nd.array(np.reshape(d, (-1, 1, 1, 1)), dtype=wide) for d in drawn]
         key = tuple(x._layout for x in arrays)
         if key not in self._batches:
-            self._batches[key] = Batch("normalize images", key, self._statements)
+            self._batches[key] = Batch("normalize images", key, self._groups)
         self._batches[key].push(arrays, written=[1])
         return out
 
-    def _statements(self, buffers: Sequence[Buffer]) -> Iterator[list[Store]]:
+    def _groups(self, buffers: Sequence[Buffer]) -> list[Group]:
+        return [Group(buffers, self._statements)]
+
+    def _statements(self, buffers: Sequence[Buffer]) -> list[Store]:
         pixels, out, *rest = buffers
         value: Expr = pixels
         if rest:
@@ -60,7 +63,7 @@ class Normalizer:
             if drawn:
                 value = value * drawn[0] + drawn[1]
             value = value * factor
-        yield [Store(out, "saveto", cast(value, out.dtype))]
+        return [Store(out, "saveto", cast(value, out.dtype))]
 
     @staticmethod
     def _wide(x: Buffer, shape: tuple[int, ...]) -> Expr:

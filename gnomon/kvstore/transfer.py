@@ -11,7 +11,7 @@ from typing import Any
 from gnomon.expr.node import Buffer, cast
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.elsewhere import together
-from gnomon.ndarray.lazy.batch import Batch, flat
+from gnomon.ndarray.lazy.batch import Batch, Group, flat
 from gnomon.runtime.statements.prepare import Store
 
 KEPT = 256
@@ -57,13 +57,17 @@ def _made_alone(jobs: Sequence[Job]) -> list[Job]:
     return others
 
 
+def _sum(operands: Sequence[Buffer]) -> list[Store]:
+    """The first of some arrays as the sum of the others."""
+    target, *sources = operands
+    return [Store(target, "saveto", cast(functools.reduce(operator.add, sources), target.dtype))]
+
+
 def _made(arrays: Sequence[Any], counts: Sequence[int]) -> Batch:
-    def groups(buffers: Sequence[Buffer]) -> Iterator[list[Store]]:
+    def groups(buffers: Sequence[Buffer]) -> Iterator[Group]:
         start = 0
         for count in counts:
-            target, *sources = flat(buffers[start : start + count])
-            value = functools.reduce(operator.add, sources)
-            yield [Store(target, "saveto", cast(value, target.dtype))]
+            yield Group(flat(buffers[start : start + count]), _sum)
             start += count
 
     return Batch("sum", [array._layout for array in arrays], groups)

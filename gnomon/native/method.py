@@ -8,6 +8,9 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 _KEYWORDS, _NO_ARGUMENTS, _ARGUMENTS = 0x02, 0x04, 0x80
+_new_function = ctypes.PYFUNCTYPE(
+    ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
+)(("PyCFunction_NewEx", ctypes.pythonapi))
 
 
 class Method(ctypes.Structure):
@@ -38,12 +41,7 @@ def for_good(thing: T) -> T:
 
 def bound(method: Method, first: object) -> Callable[..., Any]:
     """A native function with its first argument given, which it keeps; not the method itself."""
-    make = ctypes.pythonapi.PyCFunction_NewEx
-    make.restype, make.argtypes = (
-        ctypes.py_object,
-        (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p),
-    )
-    made: Callable[..., Any] = make(ctypes.addressof(method), first, None)
+    made: Callable[..., Any] = _new_function(ctypes.addressof(method), first, None)
     return made
 
 

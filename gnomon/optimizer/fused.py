@@ -8,6 +8,7 @@ the next (rates, decays, the factor on gradients) is read from memory and compil
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from operator import attrgetter, is_
 from struct import Struct
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ from gnomon.ground.record import record
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.elsewhere import check_together
 from gnomon.ndarray.core.layout import dense, strided
-from gnomon.ndarray.lazy.batch import Batch, flat, overlapping
+from gnomon.ndarray.lazy.batch import Batch, Group, flat, overlapping
 from gnomon.optimizer.steady import ways
 from gnomon.runtime.execution.stream import Pair
 from gnomon.runtime.statements.prepare import Store
@@ -253,24 +254,26 @@ class FusedUpdates:
         layouts = [x._layout for item in items for x in item.arrays()]
         shapes = [(len(item.arrays()), item.master is not None) for item in items]
 
-        def groups(buffers: Sequence[Buffer]) -> Iterator[list[Store]]:
+        def groups(buffers: Sequence[Buffer]) -> Iterator[Group]:
             memory = buffers[len(layouts) :]
             start = 0
             for number, (arrays, has_master) in enumerate(shapes):
                 own = flat(buffers[start : start + arrays])
                 first = 1 + width * number
-                yield self._statements(own, has_master, (memory[0], *memory[first : first + width]))
+                operands = [*own, memory[0], *memory[first : first + width]]
+                yield Group(operands, partial(self._statements, arrays, has_master), has_master)
                 start += arrays
 
         return Batch("update", layouts, groups, [dense((1,), float64)] * count)
 
-    def _statements(
-        self, buffers: Sequence[Buffer], has_master: bool, places: Sequence[Buffer]
-    ) -> list[Store]:
-        weight, grad, *rest = buffers
+    def _statements(self, count: int, has_master: bool, operands: Sequence[Buffer]) -> list[Store]:
+        """The update of one weight: `count` arrays come before the places of its numbers."""
+        weight, grad, *rest = operands[:count]
         states = rest[:-1] if has_master else rest
         source = rest[-1] if has_master else weight
-        rescale, lr, wd, *more = (_spread(place, source.shape, source.dtype) for place in places)
+        rescale, lr, wd, *more = (
+            _spread(place, source.shape, source.dtype) for place in operands[count:]
+        )
         gradient = cast(grad, source.dtype) * rescale
         new, *new_states = self._formula(source, gradient, states, Rates(lr, wd, tuple(more)))
         stores = [Store(s, "saveto", v) for s, v in zip(states, new_states, strict=True)]

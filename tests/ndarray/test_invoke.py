@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from gnomon import autograd, engine, nd
 from gnomon.base import DTypeError, EngineError, GnomonError, ParamError, ShapeError
+from gnomon.ndarray.api import functions
 from gnomon.ops import Op, op
 from gnomon.ops.property import Operator, OperatorProperty, register_op_property
 from gnomon.ops.requests import SAVERS
@@ -36,6 +38,52 @@ def test_inputs_by_position_and_by_name():
     assert (by_place.asnumpy() == 4).all()
     assert (by_name.asnumpy() == 4).all()
     assert (without.asnumpy() == 3).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "first", "second"),
+    [
+        (lambda x, p: nd.transpose(x, axes=p), [1, 0, 2], [2, 1, 0]),
+        (nd.transpose, [0, 2, 1], [2, 0, 1]),
+        (lambda x, p: x.sum(axis=p), [0, 1], [1, 2]),
+        (
+            lambda x, p: nd.slice(x, begin=p[0], end=p[1]),
+            [[0, 1, 0], [1, 2, 4]],
+            [[1, 0, 2], [2, 3, 3]],
+        ),
+    ],
+)
+def test_parameters_in_lists_are_read_once(call, first, second, monkeypatch):
+    """As those in tuples are; what changes in a list after a call changes nothing of that call."""
+    x = nd.array(np.arange(24).reshape(2, 3, 4))
+    read = []
+    understood = functions._understood
+    monkeypatch.setattr(functions, "_understood", lambda *a: read.append(a) or understood(*a))
+    lists = [copy.deepcopy(given) for given in (first, second)]
+    wanted = [call(x, tuple(given)).asnumpy() for given in lists]
+    read.clear()
+    changing = copy.deepcopy(first)
+    for k in (0, 1, 0, 1, 0):
+        changing[:] = lists[k]
+        np.testing.assert_array_equal(call(x, changing).asnumpy(), wanted[k])
+    assert len(read) <= 2
+
+
+def test_a_list_without_a_hash_in_it_is_read_each_time():
+    x = nd.array(np.arange(6).reshape(2, 3))
+    for axis in (0, 1, 0):
+        found = nd.sum(x, axis=[np.array(axis)])
+        np.testing.assert_array_equal(found.asnumpy(), x.asnumpy().sum(axis))
+
+
+def test_a_kept_operator_has_a_list_of_its_own():
+    x = nd.array(np.arange(96).reshape(1, 1, 8, 12))
+    kernel = [2, 2]
+    nd.Pooling(x, kernel=kernel, pool_type="avg", stride=(2, 2))
+    kernel[:] = [4, 4]
+    y = nd.array(np.arange(64).reshape(1, 1, 8, 8))
+    found = nd.Pooling(y, kernel=[2, 2], pool_type="avg", stride=(2, 2)).asnumpy()
+    np.testing.assert_array_equal(found[0, 0, 0], [4.5, 6.5, 8.5, 10.5])
 
 
 def test_out():

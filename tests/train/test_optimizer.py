@@ -5,6 +5,7 @@ import pytest
 
 import gnomon as mx
 from gnomon import optimizer as opt
+from gnomon.ndarray.lazy import batch
 
 NAMES = {0: "a_weight", 1: "a_bias", 2: "bn_gamma", 3: "bn_beta", 4: "other"}
 
@@ -315,3 +316,24 @@ def test_what_a_formula_must_give_is_told():
 
     with pytest.raises(TypeError, match=r"Lone.formula: argument 'return value': .* and 0 new sta"):
         Lone().update(0, array(1.0), array(1.0), None)
+
+
+def test_updates_of_weights_alike_are_prepared_once(monkeypatch):
+    """Layers that repeat have weights of one layout, whose updates differ by addresses alone."""
+    shapes = [(3, 4), (5,), (3, 4), (5,), (3, 4), (2, 6)]
+    rng = np.random.default_rng(5)
+    values = [[mx.nd.array(rng.standard_normal(s)) for s in shapes] for _ in range(2)]
+    alone, together = ([x.copy() for x in values[0]] for _ in range(2))
+    updater = opt.get_updater(opt.SGD(momentum=0.9, learning_rate=0.1))
+    for _ in range(2):
+        for k, (grad, weight) in enumerate(zip(values[1], alone, strict=True)):
+            updater(k, grad, weight)
+    prepared = []
+    prepare = batch.prepare
+    monkeypatch.setattr(batch, "prepare", lambda *a: prepared.append(a) or prepare(*a))
+    updater = opt.get_updater(opt.SGD(momentum=0.9, learning_rate=0.1))
+    for _ in range(2):
+        updater(list(range(6)), values[1], together)
+    for x, y in zip(alone, together, strict=True):
+        np.testing.assert_array_equal(x.asnumpy(), y.asnumpy())
+    assert len(prepared) == 2  # of 12 and of 5 elements

@@ -7,9 +7,10 @@ operands of some layouts; the operands' addresses come with each push, so no arr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import partial
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 from gnomon import engine
 from gnomon.expr.node import Buffer
@@ -18,12 +19,25 @@ from gnomon.ndarray.core.elsewhere import ways
 from gnomon.ndarray.core.layout import Layout
 from gnomon.runtime.execution.program import Done, Step
 from gnomon.runtime.execution.stream import Task
+from gnomon.runtime.kernels.rebind import Rebinder
 from gnomon.runtime.kernels.template import Template
 from gnomon.runtime.statements.prepare import Store, prepare
 from gnomon.shape import prod
 
-#: gives groups of statements; the values of a group are all taken before any of it is stored
-Groups = Callable[[Sequence[Buffer]], Iterable[Sequence[Store]]]
+
+class Group(NamedTuple):
+    """Statements on `operands`; their values are all taken before any of them is stored.
+
+    Groups of one kind on operands of the same layouts differ by the operands' addresses alone, so
+    one is prepared for all of them.
+    """
+
+    operands: Sequence[Buffer]
+    statements: Callable[[Sequence[Buffer]], Sequence[Store]]
+    kind: Hashable = None
+
+
+Groups = Callable[[Sequence[Buffer]], Iterable[Group]]
 
 
 class Batch:
@@ -31,10 +45,11 @@ class Batch:
 
     >>> from gnomon import nd
     >>> x, y = nd.array([1.0, 2.0]), nd.zeros((2,))
-    >>> def twice(buffers):
-    ...     source, target = flat(buffers)
-    ...     yield [Store(target, "saveto", source * 2)]
-    >>> double = Batch("double", [x._layout, y._layout], twice)
+    >>> def twice(operands):
+    ...     source, target = operands
+    ...     return [Store(target, "saveto", source * 2)]
+    >>> groups = lambda buffers: [Group(flat(buffers), twice)]
+    >>> double = Batch("double", [x._layout, y._layout], groups)
     >>> double.push([x, y], written=[1])
     >>> y.asnumpy()
     array([2., 4.], dtype=float32)
@@ -71,7 +86,22 @@ class Batch:
             Buffer(x.shape, x.dtype, x.strides, address, None, device)
             for x, address in zip([*self._layouts, *self._more], addresses, strict=True)
         ]
-        return [step for group in self._groups(buffers) for step in prepare(group, self.name)]
+        rebinder = Rebinder()
+        return [
+            step
+            for operands, statements, kind in self._groups(buffers)
+            for step in rebinder.steps(
+                (kind, *[(b.shape, b.dtype, b.strides) for b in operands]),
+                operands,
+                partial(self._prepared, statements, operands),
+                self.name,
+            )
+        ]
+
+    def _prepared(
+        self, statements: Callable[[Sequence[Buffer]], Sequence[Store]], operands: Sequence[Buffer]
+    ) -> list[Step]:
+        return prepare(statements(operands), self.name)
 
     def push(
         self,

@@ -28,7 +28,7 @@ from gnomon.ndarray.core.layout import Layout
 from gnomon.ndarray.core.layout import dense as dense_layout
 from gnomon.ndarray.core.mode import mode, recording
 from gnomon.ndarray.core.tape import Call, Leaf, Node, placed, record, source
-from gnomon.ndarray.lazy.batch import Batch
+from gnomon.ndarray.lazy.batch import Batch, Group
 from gnomon.ndarray.lazy.invoke import invoke
 from gnomon.ndarray.sparse.arrays import (
     BaseSparseNDArray,
@@ -257,12 +257,17 @@ def _store_rows(arrays: Sequence[Any], index: Any, values: Sequence[Any]) -> Non
     batch.push(operands, range(1 + len(values), len(operands)))
 
 
-def _puts(buffers: Sequence[Buffer]) -> Iterator[list[Store]]:
+def _puts(buffers: Sequence[Buffer]) -> Iterator[Group]:
     """What puts rows into arrays: `_store_rows` says in which order they come."""
     index, *others = buffers
     half = len(others) // 2
     for values, array in zip(others[:half], others[half:], strict=True):
-        yield [Store(array, PUT, take_grad(index, values, array.shape[0]))]
+        yield Group((index, values, array), _put_rows)
+
+
+def _put_rows(operands: Sequence[Buffer]) -> list[Store]:
+    index, values, array = operands
+    return [Store(array, PUT, take_grad(index, values, array.shape[0]))]
 
 
 storage_types.ready = compute

@@ -105,8 +105,9 @@ class Kernel:
         # where no phase has a second task, no thread is started
         shared = any(share[0] > 1 for share in shares)
         words = [threads.parallel_address() if shared else 0]
-        words.extend(n for share in shares for n in share)
-        words.extend(values.get(slot, 0) for slot in signature.args)
+        for share in shares:
+            words += share
+        words += [values.get(slot, 0) for slot in signature.args]
         block = Block(words)
         keep = (self, block, scratch, buffers, [b.owner for b in buffers], dims)
         total = sum(work(loops, sizes) for loops in signature.phases)

@@ -375,7 +375,8 @@ def _held(keep: Any) -> Iterator[Any]:
     """What a step keeps, taken apart."""
     stack = [keep]
     if type(keep) is tuple and keep and isinstance(keep[0], Kernel):
-        stack = [keep[:3], [x for x in keep[4] if x is not None]]  # leaves: for their owners' sake
+        yield from (keep[0], keep[1], *[storage for _, storage in keep[2]])
+        stack = [x for x in keep[4] if x is not None]  # leaves: for their owners' sake
     while stack:
         x = stack.pop()
         if isinstance(x, (Block, Storage)):
