@@ -65,13 +65,15 @@ def function(registered: str, name: str, module: str) -> Callable[..., Any]:
 def _with_hash(key: Any) -> Any:
     """The key of a call with lists among its parameters; None where something else has no hash.
 
-    >>> _with_hash((1, ([1, 0], 2)))
-    (<class 'tuple'>, 1, (<class 'tuple'>, (<class 'list'>, 1, 0), 2))
+    >>> _with_hash(([1, 0.5],))
+    (<class 'tuple'>, (<class 'list'>, (1, <class 'int'>), (0.5, <class 'float'>)))
     """
 
     def part(value: Any) -> Any:
         kind = value.__class__
-        return (kind, *map(part, value)) if kind is list or kind is tuple else value
+        if kind is list or kind is tuple:
+            return (kind, *map(part, value))
+        return value, told_apart(value)
 
     made = part(key)
     try:
