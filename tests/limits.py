@@ -8,6 +8,7 @@ came under the limit, then 'again' once the same work has given the right result
 
 from __future__ import annotations
 
+import errno
 import re
 import resource
 import sys
@@ -142,9 +143,11 @@ class Stages:
 
 
 def is_pythons(error: Exception) -> bool:
-    """Whether an error says that Python's own import, exec or class statement lost another one."""
+    """Whether Python's own import, exec or class statement lacked memory or lost an error."""
     last = traceback.extract_tb(error.__traceback__)[-1].filename
     imports = last.startswith("<frozen importlib")
+    if isinstance(error, OSError):  # the importer has no memory to list a folder
+        return imports and error.errno == errno.ENOMEM
     return isinstance(error, SystemError) and (imports or LOST.search(str(error)) is not None)
 
 

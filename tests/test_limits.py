@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -62,4 +63,22 @@ def test_every_amount_of_memory(stage, tmp_path):
 def test_errors_that_python_lost_are_told_from_ours(error, pythons):
     with pytest.raises(type(error)) as caught:
         raise error
+    assert limits.is_pythons(caught.value) is pythons
+
+
+IMPORTER = "<frozen importlib._bootstrap_external>"
+
+
+@pytest.mark.parametrize(
+    ("number", "file", "pythons"),
+    [
+        (errno.ENOMEM, IMPORTER, True),
+        (errno.EACCES, IMPORTER, False),
+        (errno.ENOMEM, "gnomon/ground/files.py", False),
+    ],
+)
+def test_an_importer_without_memory_for_a_folder_is_told_from_us(number, file, pythons):
+    error = OSError(number, os.strerror(number))
+    with pytest.raises(OSError, match=os.strerror(number)) as caught:
+        exec(compile("raise error", file, "exec"), {"error": error})
     assert limits.is_pythons(caught.value) is pythons

@@ -77,7 +77,9 @@ class Source:
         body = node.body
         low, high = (body.lineno, body.col_offset), (body.end_lineno, body.end_col_offset)
         spans = [(a, c, b, d) for a, b, c, d in self.code.co_positions() if d]
-        return all(low <= (a, c) and (b, d) <= high for a, c, b, d in spans) and bool(spans)
+        if not spans:  # CPython 3.12 gives a constant that is returned no columns
+            return node.lineno == self.code.co_firstlineno and _is_code_of(node, self.code)
+        return all(low <= (a, c) and (b, d) <= high for a, c, b, d in spans)
 
     def arguments(self) -> list[str]:
         """The names of the arguments; they must be plain ones."""
@@ -121,6 +123,12 @@ def parsed(text: str) -> ast.Module:
     return ast.parse(text)
 
 
+def _is_code_of(node: ast.Lambda, code: types.CodeType) -> bool:
+    """Whether a lambda that takes nothing from around it is of this code."""
+    own = _within(_compiled(ast.Expression(node), "eval"))
+    return any(c.co_varnames == code.co_varnames and _outline(c) == _outline(code) for c in own)
+
+
 def _holds(text: str, file: str, code: types.CodeType) -> bool:
     """Whether the text, compiled, gives this code somewhere."""
     here = _codes(text, file).get(code.co_firstlineno, ())
@@ -142,11 +150,19 @@ def _outline(code: types.CodeType) -> list[tuple[str, str]]:
 def _codes(text: str, file: str) -> dict[int, list[types.CodeType]]:
     """All code of a file, by first line."""
     found: dict[int, list[types.CodeType]] = {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        waiting = [compile(text, file, "exec", dont_inherit=True)]
+    waiting = [_compiled(text, "exec", file)]
     while waiting:
         code = waiting.pop()
         found.setdefault(code.co_firstlineno, []).append(code)
-        waiting.extend(c for c in code.co_consts if isinstance(c, types.CodeType))
+        waiting.extend(_within(code))
     return found
+
+
+def _compiled(source: str | ast.Expression, mode: str, file: str = "<lambda>") -> types.CodeType:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return compile(source, file, mode, dont_inherit=True)
+
+
+def _within(code: types.CodeType) -> list[types.CodeType]:
+    return [c for c in code.co_consts if isinstance(c, types.CodeType)]

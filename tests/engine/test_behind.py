@@ -392,19 +392,28 @@ from gnomon import engine
 
 e = engine.get()
 x, slow = e.new_variable(), Slow(0.1)
+if {workers!r}:
+    e.push_sync(lambda run_ctx: None)
+    e.wait_for_all()
 for _ in range(3):
     e.push_inline(slow.turn(), None, (), (x,))
 e.push_sync(lambda run_ctx: print("done", slow.runs, flush=True), const_vars=[x])
 """
 
 
-def test_the_exit_waits_for_it():
-    text = EXIT.format(tests=str(ROOT / "tests"))
+@pytest.mark.parametrize("workers", [True, False])
+def test_the_exit_waits_for_it(workers):
+    """Also for the function behind it, which needs a worker from before or one that it starts."""
+    text = EXIT.format(tests=str(ROOT / "tests"), workers=workers)
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     ran = subprocess.run(
         [sys.executable, "-c", text], env=environment, check=False, capture_output=True, timeout=60
     )
-    assert (ran.stdout.decode().strip(), ran.returncode) == ("done 3", 0), ran.stderr.decode()
+    out, told = ran.stdout.decode().strip(), ran.stderr.decode()
+    if not workers and sys.version_info[:3] in {(3, 12, 0), (3, 12, 1)}:  # they start none then
+        assert (out, "the engine cannot start a thread" in told) == ("", True), told
+    else:
+        assert (out, ran.returncode) == ("done 3", 0), told
 
 
 FLOOD = """

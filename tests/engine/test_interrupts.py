@@ -35,7 +35,10 @@ def test_ctrl_c_ends_the_program():
     code, out = run(
         HEAD
         + """
-    e.push_sync(lambda ctx: time.sleep(0.3), None, (), [v])
+    import atexit
+    go = threading.Event()
+    atexit.register(go.set)  # the exit waits for the work
+    e.push_sync(lambda ctx: go.wait(20), None, (), [v])
     print("waiting")
     e.wait_for_all()
     """,

@@ -160,6 +160,12 @@ def test_lambdas_are_told_apart_by_their_place():
     assert make()(1.0) == 2
 
 
+def test_lambdas_of_constants_are_told_apart():
+    f, g, h = op(lambda x: 1.0), op(lambda x: -2.5), op(lambda x, y: 1.0)
+    assert [f(5.0), g(5.0), h(5.0, 6.0)] == [1, -2.5, 1]
+    assert (f.arity, h.arity) == (1, 2)
+
+
 def test_the_record_looks_like_the_function():
     made = op(relu6)
     assert (made.__name__, made.__doc__, made.__module__) == ("relu6", "A docstring.", __name__)
