@@ -14,6 +14,17 @@ from streamed import Slow
 ROOT = Path(__file__).parents[2]
 
 
+def run(text: str, **more: object) -> tuple[int, str, str]:
+    """The status of a program, what it prints, and its errors."""
+    program = text.format(tests=str(ROOT / "tests"), **more)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ran = subprocess.run(
+        [sys.executable, "-c", program], env=environment, check=False, capture_output=True,
+        text=True, timeout=60,
+    )  # fmt: skip
+    return ran.returncode, ran.stdout.strip(), ran.stderr
+
+
 def test_a_forked_child_has_what_was_pushed(threaded):
     x, slow = threaded.new_variable(), Slow(0.02)
     for _ in range(3):
@@ -63,12 +74,8 @@ os._exit(0)
 
 
 def test_a_process_forks_while_others_push_without_an_end():
-    text = FORK.format(tests=str(ROOT / "tests"))
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    ran = subprocess.run(
-        [sys.executable, "-c", text], env=environment, check=False, capture_output=True, timeout=60
-    )
-    assert (ran.stdout.decode().strip(), ran.returncode) == ("child 0", 0), ran.stderr.decode()
+    code, out, told = run(FORK)
+    assert (out, code) == ("child 0", 0), told
 
 
 EXIT = """
@@ -91,16 +98,11 @@ e.push_sync(lambda run_ctx: print("done", slow.runs, flush=True), const_vars=[x]
 @pytest.mark.parametrize("workers", [True, False])
 def test_the_exit_waits_for_it(workers):
     """Also for the function behind it, which needs a worker from before or one that it starts."""
-    text = EXIT.format(tests=str(ROOT / "tests"), workers=workers)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    ran = subprocess.run(
-        [sys.executable, "-c", text], env=environment, check=False, capture_output=True, timeout=60
-    )
-    out, told = ran.stdout.decode().strip(), ran.stderr.decode()
+    code, out, told = run(EXIT, workers=workers)
     if not workers and sys.version_info[:3] in {(3, 12, 0), (3, 12, 1)}:  # they start none then
         assert (out, "the engine cannot start a thread" in told) == ("", True), told
     else:
-        assert (out, ran.returncode) == ("done 3", 0), told
+        assert (out, code) == ("done 3", 0), told
 
 
 FLOOD = """
@@ -134,9 +136,5 @@ time.sleep(0.2)
 
 
 def test_the_process_ends_while_a_thread_pushes_more_and_handlers_may_wait_for_that():
-    text = FLOOD.format(tests=str(ROOT / "tests"))
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    ran = subprocess.run(
-        [sys.executable, "-c", text], env=environment, check=False, capture_output=True, timeout=60
-    )
-    assert (ran.stdout.decode().strip(), ran.returncode) == ("read", 0), ran.stderr.decode()
+    code, out, told = run(FLOOD)
+    assert (out, code) == ("read", 0), told
