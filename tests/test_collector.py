@@ -35,14 +35,16 @@ def test_it_is_as_it_was(on):
 def test_it_rests_during_imports_whose_objects_are_old_at_once(frozen, tmp_path, monkeypatch):
     """Where a program has frozen objects, they stay so, and those of the module are young."""
     name = f"rested_{frozen}"
-    (tmp_path / f"{name}.py").write_text("import gc\non, made = gc.isenabled(), [[]]\n")
+    (tmp_path / f"{name}.py").write_text("import gc\nat, made = gc.get_threshold()[0], [[]]\n")
     monkeypatch.syspath_prepend(tmp_path)
     if frozen:
         gc.freeze()
     try:
+        before = gc.get_threshold()
         module = load_module(name)
         old = any(x is module.made for x in gc.get_objects(generation=2))
-        assert (module.on, gc.isenabled(), old) == (False, True, not frozen)
+        assert (module.at, gc.isenabled(), old) == (0, True, not frozen)
+        assert gc.get_threshold() == before
         assert bool(gc.get_freeze_count()) == frozen
     finally:
         gc.unfreeze()

@@ -6,7 +6,7 @@ from gnomon.engine.engine import Engine
 from gnomon.engine.job import HERE, WAITING, Job
 from gnomon.engine.thread import ThreadState
 
-_MOST = 1000  # jobs of others that a thread runs at one time
+_MOST = 1000  # jobs that a thread runs at one time
 
 
 class Backlog(Engine):
@@ -15,19 +15,18 @@ class Backlog(Engine):
     def _bounce(self, state: ThreadState, bouncing: bool, job: Job | None = None) -> None:
         """Settle `job`, which ran, then run the backlog, and what it makes ready in turn.
 
-        After `_MOST` that it did not push itself meanwhile, workers go on: other threads may push
-        without an end. `bouncing` is whether the thread did so before, in a function that waits.
+        After `_MOST` of them workers go on: other threads may push without an end. `bouncing` is
+        whether the thread did so before, in a function that waits.
         """
         backlog, hand, ran = state.backlog, state.hand, job is not None
-        if not bouncing:
-            state.left = _MOST
+        left = _MOST
         try:
             state.bouncing = True
             while True:  # a condition's jump back would be outside of the `try`: `ground/lock.py`
-                if job is None and not (backlog and state.left):
+                if job is None and not (backlog and left):
                     break
                 if job is None:
-                    state.left -= 1
+                    left -= 1
                     job = backlog[0]
                     hand.append(job)
                     del backlog[0]  # no gap for an interrupt, unlike popleft

@@ -13,13 +13,14 @@ sleeps until a task is over and settles it. What a settled job held goes when th
 again.
 
 A task that fails halts the stream. The thread that settles it poisons what depends on it, has the
-stream leave that out, and lets it go on. Where many tasks are pending, a push waits for the first
-of these; where much more memory is in use than ever was with nothing behind, for all of them.
+stream leave that out, and lets it go on. A push waits for the first task where many are pending,
+and for all of them where much more memory is in use than was with nothing behind.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from _thread import start_new_thread
 from collections import deque
 from collections.abc import Iterable
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
 _CPU = cpu(0)
 _memory = pool_of("cpu")
+_LASTING = 1.0  # seconds for which the program's use of memory is not measured anew
 _IDLE = 5.0  # seconds after which a follower that has nothing to do ends
 
 
@@ -62,7 +64,8 @@ class Behind(Backlog):
     def _clear(self) -> None:
         super()._clear()
         self._follower: LockType | None = None  # the gate where it sleeps
-        self._base = 0  # the most bytes that were in use while nothing was behind
+        self._base = 0  # the most bytes that were in use while nothing was behind,
+        self._since = 0.0  # and from when on
 
     # --- going behind ---------------------------------------------------------------------------
 
@@ -129,10 +132,22 @@ class Behind(Backlog):
         """Wait until another task may be entered."""
         while self._behind and max(len(self._behind), stream.pending()) >= stream.ROOM:
             self._await(self._first())
-        if self._behind and in_use(_memory) > most_memory(self._base):
-            self.finish_behind()  # what is in use then is the program's
-        if not self._behind:
-            self._base = max(self._base, in_use(_memory))
+        grown = bool(self._behind) and in_use(_memory) > most_memory(self._base)
+        if grown:
+            self.finish_behind()
+        if not self._behind:  # what is in use is the program's
+            self._base = self._renewed(in_use(_memory), grown)
+
+    def _renewed(self, used: int, grown: bool) -> int:
+        """The most bytes that count as the program's own, where so many are `used` now.
+
+        After a while those of before count no more, once memory has grown.
+        """
+        now = time.monotonic()
+        if grown and now - self._since > _LASTING:
+            self._since = now
+            return used
+        return max(self._base, used)
 
     def _admit(self, job: Job) -> bool:
         ready = super()._admit(job)

@@ -32,7 +32,7 @@ from gnomon.runtime.execution.stream import (
 )
 
 WORTH = 300  # tasks: without native code one takes 40 us more, and compiling that 0.05 s
-FREE = 16 << 20  # bytes that work behind may hold, however little is in use
+FREE, MOST = 16 << 20, 1 << 30  # bytes that work behind may hold, however little or much is in use
 _MEMORY = pool_of("cpu")
 _CALL_BACK = "_call_back"
 
@@ -69,7 +69,7 @@ def is_read_there_alone(engine: EngineState, var: Var) -> bool:
 @native
 def most_memory(base: int) -> int:
     """The most bytes that may be in use where so many were with nothing behind the program."""
-    return base + max(base * 3 >> 2, FREE)
+    return base + max(min(base * 3 >> 2, MOST), FREE)
 
 
 @native

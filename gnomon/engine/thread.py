@@ -25,7 +25,6 @@ class ThreadState:
         "gate",
         "hand",
         "job",
-        "left",
         "relieved",
         "work_queue",
     )  # fmt: skip
@@ -35,7 +34,6 @@ class ThreadState:
     done: Job | None  # a worker's: what it took, and did not settle yet
     hand: list[Job]  # those of its backlog that it took, and did not settle yet
     job: Job | None  # what runs on it now; `job.outer` is what that runs in
-    left: int  # how many jobs it runs yet of its backlog
     relieved: list[WorkQueue]  # which got an extra thread while this one waits
     work_queue: WorkQueue | None  # a worker's
 
@@ -44,7 +42,7 @@ class ThreadState:
         self.backlog = deque()
         self.hand = []
         self.bouncing = False
-        self.bulk_size = self.left = 0
+        self.bulk_size = 0
         self.gate = shut_gate()
         self.relieved = []
 

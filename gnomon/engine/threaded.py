@@ -126,9 +126,7 @@ class ThreadedEngine(Behind):
                     state.backlog.append(job)
                 else:
                     job.site = push_site()
-            if bouncing:
-                state.left += 1
-            else:
+            if not bouncing:
                 self._bounce(state, False)
         except BaseException:
             self._retry_until_done(Backlog._give_away, self, state, bouncing)

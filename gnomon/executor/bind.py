@@ -119,8 +119,9 @@ def _bound(
     arena = None if shared is None else shared.arena
     given = (*bound.args, *bound.grads, *bound.aux)
     sparse = any(x is not None and not arrays.in_program(x) for x in given)
-    stepwise = sparse or infer.by_values(symbol._graph, known[0])
-    stepwise = stepwise or (bool(groups) and _is_apart(symbol._graph, ctx, groups, bound))
+    graph = symbol._graph
+    apart = bool(groups) and _is_apart(graph, ctx, groups, bound)
+    stepwise = sparse or apart or infer.by_values(graph, known[0])
     kind = StepwiseExecutor if stepwise else Executor
     return kind(symbol, ctx, bound, dict(groups), arena, known)
 

@@ -22,6 +22,7 @@ from gnomon.executor.report import listing, monitor, profile
 from gnomon.executor.run import Run
 from gnomon.executor.train_step import Feed, Follower, Pushed, check_feeds
 from gnomon.expr.node import set_address
+from gnomon.graph import infer
 from gnomon.graph.node import Entry, Graph
 from gnomon.graph.place import place
 from gnomon.ground.collector import resting
@@ -269,10 +270,11 @@ class Executor:
             ParamError: an argument of another name.
             ShapeError: shapes that contradict, or change without permission.
         """
-        shapes, out_shapes, aux_shapes = self._symbol.infer_shape(**kwargs)
-        if shapes is None:
-            raise ShapeError(complaint("reshape", "kwargs", "enough shapes to infer all", kwargs))
-        names = self._symbol.list_arguments()
+        graph, names = self._symbol._graph, self._symbol.list_arguments()
+        known = self._inferred(kwargs)
+        shapes, aux_shapes = (
+            [known[Entry(n, 0)] for n in p] for p in (graph.arguments, graph.auxiliary)
+        )
         rules = (allow_up_sizing, partial_shaping, kwargs)
         args = [
             self._resized(*row, *rules) for row in zip(names, self.arg_arrays, shapes, strict=True)
@@ -281,15 +283,38 @@ class Executor:
             None if g is None else self._resized(n, g, s, *rules)
             for n, g, s in zip(names, self.grad_arrays, shapes, strict=True)
         ]
+        sizes = [known[e] for e in graph.outputs]
         outputs = [
-            arrays.head(x, shape) if prod(shape) <= x.size else None
-            for x, shape in zip(self.outputs, out_shapes, strict=True)
+            arrays.head(x, size) if infer.complete(size) and prod(size) <= x.size else None
+            for x, size in zip(self.outputs, sizes, strict=True)
         ]
         states = zip(self._symbol.list_auxiliary_states(), self.aux_arrays, aux_shapes, strict=True)
         aux = [self._resized(*row, *rules) for row in states]
         bound = Bound(args, grads, aux, self._grad_req)
         given = self._symbol, self._ctx, bound, self._group2ctx, self.arena
         return type(self)(*given, outputs=outputs)
+
+    def _inferred(self, given: Mapping[str, Any]) -> dict[Entry, Any]:
+        """All shapes that follow from those of some arguments; values may decide those of others.
+
+        Raises:
+            ParamError: an argument of another name.
+            ShapeError: they do not say all.
+        """
+        graph = self._symbol._graph
+        nodes = {n.name: n for n in graph.variables}
+        for name in given:
+            if name not in nodes:
+                expected = f"one of {', '.join(sorted(nodes))}{nearest(name, nodes)}"
+                raise ParamError(complaint("reshape", name, expected, repr(given[name])))
+        sizes = {nodes[n]: infer.given_shape("reshape", n, s) for n, s in given.items()}
+        known: dict[Entry, Any] = infer.shapes(graph, sizes)
+        asked = [Entry(n, 0) for n in graph.variables]
+        asked += [] if infer.by_values(graph, known) else graph.outputs
+        if not all(infer.complete(known[e]) for e in asked):
+            expected = "enough shapes to infer all"
+            raise ShapeError(complaint("reshape", "kwargs", expected, dict(given)))
+        return known
 
     def _resized(
         self,

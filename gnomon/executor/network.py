@@ -41,7 +41,10 @@ def contexts_of(graph: Graph, bound: Bound) -> dict[Node, Context]:
 
 
 def inferred(graph: Graph, tables: Sequence[tuple[Node, Any]], stepwise: bool = False) -> Known:
-    """Every shape and dtype, from those of the arrays; `stepwise`, but those that values decide."""
+    """Every shape and dtype, from those of the arrays.
+
+    `stepwise` says that operators are to be applied one by one: values may decide shapes, then.
+    """
     shapes: Any = infer.shapes(graph, {n: a.shape for n, a in tables})
     types: Any = infer.types(graph, {n: arrays.dtype_of(a) for n, a in tables})
     by_values = stepwise and infer.by_values(graph, shapes)

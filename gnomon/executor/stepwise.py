@@ -25,6 +25,7 @@ from gnomon.executor.arena import Arena
 from gnomon.executor.executor import Executor, hidden_heads, listed
 from gnomon.executor.network import Bound, Known, contexts_of, inferred
 from gnomon.executor.train_step import Feed, Follower, check_feeds
+from gnomon.graph import infer
 from gnomon.graph.node import Entry, Node
 from gnomon.graph.place import CrossDeviceCopy, contexts, place, with_copies
 from gnomon.graph.storage import storage
@@ -67,9 +68,10 @@ class StepwiseExecutor(Executor):
         shapes, types = known
         self._shapes, self._types = dict(shapes), types
         kinds = storage(graph, {n: a.stype for n, a in tables.items()})
+        self._open = [not infer.complete(shapes[e]) for e in graph.outputs]
         given = outputs or [None] * len(graph.outputs)
         self.outputs = [
-            arrays.zeros(_settled(shapes[e]), self._where[e.node], types[e], kinds[e])
+            arrays.zeros(_empty_where_open(shapes[e]), self._where[e.node], types[e], kinds[e])
             if x is None
             else x
             for e, x in zip(graph.outputs, given, strict=True)
@@ -128,10 +130,10 @@ class StepwiseExecutor(Executor):
         with scope(train_mode=self._trained):
             values = self._walk(self._tables(args))
         for k, (dest, value) in enumerate(zip(self.outputs, values, strict=True)):
-            if dest.shape == value.shape:
-                dest[:] = value
-            else:
+            if self._open[k]:
                 self.outputs[k] = value._detached().copy()
+            else:
+                dest[:] = value
         self._heads_on_tape = values if record else None
 
     def _walk(self, inputs: Mapping[Node, Any]) -> list[Any]:
@@ -239,7 +241,7 @@ def _applied(op: Any, given: Sequence[Any], ctx: Context) -> list[Any]:
     return list(found) if isinstance(found, (list, tuple)) else [found]
 
 
-def _settled(shape: Sequence[int]) -> tuple[int, ...]:
+def _empty_where_open(shape: Sequence[int]) -> tuple[int, ...]:
     """A shape without elements where one is open: what values decide is not known yet."""
     return tuple([max(size, 0) for size in shape])
 

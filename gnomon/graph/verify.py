@@ -79,7 +79,7 @@ def check_complete(
 ) -> None:
     """Raises GnomonError naming the variables whose shape or dtype is not known.
 
-    With `by_values`, shapes of what is computed may be open.
+    `by_values` says that shapes of results may depend on values: then variables alone are asked.
     """
     for what, known in (("shape", shapes), ("dtype", types)):
         nodes = graph.variables if by_values and known is shapes else graph.topo

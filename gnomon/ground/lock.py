@@ -31,7 +31,7 @@ from operator import attrgetter
 from types import TracebackType
 from typing import Any, Protocol, cast
 
-from gnomon.ground.collector import keep, resting, wake_in_child
+from gnomon.ground.collector import importing, wake_in_child
 from gnomon.ground.importing import begins, is_importing, wait_while_others_import
 
 
@@ -132,10 +132,8 @@ def load_module(name: str) -> Any:
     # `first_use` may wait for: it must not wait for `first_use` in turn.
     if not first_use._is_owned() and is_importing():
         return importlib.import_module(name)
-    with first_use, resting():
-        module = importlib.import_module(name)
-        keep()
-        return module
+    with first_use, importing():
+        return importlib.import_module(name)
 
 
 def _await_imports() -> None:

@@ -25,6 +25,7 @@ from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.core.tape import changes
 from gnomon.ndarray.lazy.invoke import check_write
 from gnomon.ops.update import Update, bounded
+from gnomon.optimizer.checked import METHODS, one_by_one
 from gnomon.optimizer.fused import FusedUpdates, Given, Item, Join, Rates
 from gnomon.optimizer.rows import push_sparse
 from gnomon.optimizer.steady import ways
@@ -149,11 +150,14 @@ class Optimizer(KeywordHints):
             "or update(index, weight, grad, state)"
         )
 
+    @one_by_one
     def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
-        """Change `weight` by `grad`, and `state` with it; or those in lists."""
-        many = index, weight, grad, state
-        many = many if isinstance(index, (list, tuple)) else tuple([each] for each in many)
-        given = self._gathered(*many, inner=True)
+        """Change `weight` by `grad`, and `state` with it; or those in lists of one length.
+
+        Raises:
+            ParamError: lists of several lengths.
+        """
+        given = self._gathered([index], [weight], [grad], [state], inner=True)
         self._update_count(index)
         self._push(given)
 
@@ -166,11 +170,10 @@ class Optimizer(KeywordHints):
         master = weight.astype(np.float32)
         return self._with_master(master, self.create_state(index, master))
 
+    @one_by_one
     def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         """`update`, through the float32 copy where there is one."""
-        if isinstance(index, (list, tuple)):
-            self.update_all(index, weight, grad, state)
-        elif not self._needs_master(weight):
+        if not self._needs_master(weight):
             self.update(index, weight, grad, state)
         elif self._fuses():
             self.update_all([index], [weight], [grad], [state])
@@ -242,7 +245,7 @@ class Optimizer(KeywordHints):
 
     def __init_subclass__(cls, **words: Any) -> None:
         super().__init_subclass__(**words)
-        for name, checking in (("create_state", _of_weight), ("formula", _of_expressions)):
+        for name, checking in METHODS.items():
             if name in vars(cls):
                 setattr(cls, name, checking(vars(cls)[name]))
         asked = *_ASKED, *[f"{name}s" for name in _ASKED]
@@ -454,37 +457,6 @@ class Optimizer(KeywordHints):
         present = self._index_update_count  # one of them all, which copies are not
         counts = self._all_index_update_counts.items()
         self._set_current_context(next((k for k, v in counts if v == present), 0))
-
-
-def _of_weight(create: Callable[..., Any]) -> Callable[..., Any]:
-    """A class's `create_state`, with a TypeError where the weight is no array."""
-
-    @functools.wraps(create)
-    def checked(self: Optimizer, index: Any, weight: Any) -> Any:
-        where = f"{type(self).__name__}.create_state"
-        check_kind(where, "weight", weight, Array, "an NDArray")
-        return create(self, index, weight)
-
-    return checked
-
-
-def _of_expressions(formula: Callable[..., Any]) -> Callable[..., Any]:
-    """A class's `formula`, with a TypeError where it is given other than expressions, or gives."""
-
-    @functools.wraps(formula)
-    def checked(self: Optimizer, weight: Any, grad: Any, states: Any, rates: Any) -> Any:
-        where = f"{type(self).__name__}.formula"
-        check_kind(where, "states", states, Sequence, "a list of expressions")
-        for name, value in (("weight", weight), ("grad", grad), *(("states", s) for s in states)):
-            check_kind(where, name, value, Expr, "an expression")
-        check_kind(where, "rates", rates, Rates, "Rates")
-        found = formula(self, weight, grad, states, rates)
-        if not isinstance(found, Sequence) or len(found) != 1 + len(states):
-            expected = f"a tuple of the new weight and {len(states)} new states"
-            raise TypeError(complaint(where, "return value", expected, f"{found!r:.60}"))
-        return found
-
-    return checked
 
 
 OPTIMIZERS.serves(Optimizer)

@@ -253,16 +253,17 @@ class FusedUpdates:
         width = (count - 1) // len(items)  # numbers of each update
         layouts = [x._layout for item in items for x in item.arrays()]
         shapes = [(len(item.arrays()), item.master is not None) for item in items]
+        updates = {shape: partial(self._statements, *shape) for shape in shapes}
 
         def groups(buffers: Sequence[Buffer]) -> Iterator[Group]:
             memory = buffers[len(layouts) :]
             start = 0
-            for number, (arrays, has_master) in enumerate(shapes):
-                own = flat(buffers[start : start + arrays])
+            for number, shape in enumerate(shapes):
+                own = flat(buffers[start : start + shape[0]])
                 first = 1 + width * number
                 operands = [*own, memory[0], *memory[first : first + width]]
-                yield Group(operands, partial(self._statements, arrays, has_master), has_master)
-                start += arrays
+                yield Group(operands, updates[shape])
+                start += shape[0]
 
         return Batch("update", layouts, groups, [dense((1,), float64)] * count)
 

@@ -53,7 +53,7 @@ def test_kernels_that_push_kernels_do_not_recurse(threaded):
             threaded.push_inline(kernel, None, (), [var])
 
     threaded.push_inline(kernel, None, (), [var])
-    threaded.wait_for_var(var)
+    threaded.wait_for_all()  # workers go on with a long chain
     assert count[0] == 5000
 
 
@@ -90,13 +90,16 @@ def test_kernels_of_many_threads_on_shared_variables(threaded):
     assert boxes == [800] * 3
 
 
-def test_no_thread_runs_for_ever_what_another_pushes_without_an_end(threaded):
+@pytest.mark.parametrize("pushes", [False, True])
+def test_no_thread_runs_for_ever_what_another_pushes_without_an_end(threaded, pushes):
     var, enough, counts = threaded.new_variable(), threading.Event(), {"pushed": 0, "run": 0}
 
     def kernel(ctx):  # does not end before another waits for it
         counts["run"] += 1
         while counts["run"] > counts["pushed"] and not enough.is_set():
             time.sleep(0)
+        if pushes:
+            threaded.push_inline(lambda ctx: None, None, (), [var])
 
     def flood():
         while not enough.is_set():

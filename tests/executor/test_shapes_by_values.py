@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gnomon as mx
-from gnomon.base import GnomonError, ShapeError
+from gnomon.base import GnomonError, ParamError, ShapeError
 
 ROWS = np.arange(12, dtype=np.float32).reshape(4, 3)
 MASKS = [1, 0, 1, 0], [0, 1, 1, 1], [0, 0, 0, 0], [1, 1, 1, 1]
@@ -48,10 +48,34 @@ def test_what_is_known_stays_in_place() -> None:
     executor.forward(index=mx.nd.array([1, 0, 0, 1]))
     assert executor.outputs[0] is total
     assert total.asnumpy() == ROWS[[0, 3]].sum()
-    before = executor.outputs[1]
-    executor.forward(index=mx.nd.array([0, 1, 0, 0]))
-    np.testing.assert_array_equal(before.asnumpy(), ROWS[[0, 3]])  # not overwritten
-    np.testing.assert_array_equal(executor.outputs[1].asnumpy(), ROWS[[1]])
+    for mask, at in (([0, 1, 0, 0], [1]), ([0, 0, 1, 0], [2])):
+        before, kept = executor.outputs[1], executor.outputs[1].asnumpy()
+        executor.forward(index=mx.nd.array(mask))
+        np.testing.assert_array_equal(before.asnumpy(), kept)  # not overwritten
+        np.testing.assert_array_equal(executor.outputs[1].asnumpy(), ROWS[at])
+
+
+def test_other_sizes_of_inputs() -> None:
+    chosen = picked()
+    executor = bound(mx.sym.Group([mx.sym.sum(chosen), chosen]), simple=True)
+    smaller = executor.reshape(data=(2, 3), index=(2,))
+    smaller.arg_dict["data"][:] = ROWS[:2]
+    total, rows = smaller.forward(index=mx.nd.array([0, 1]))
+    assert (total.asnumpy(), rows.asnumpy().tolist()) == (ROWS[1].sum(), [ROWS[1].tolist()])
+    with pytest.raises(ShapeError, match="partial_shaping"):
+        executor.reshape(data=(2, 3))
+    with pytest.raises(ParamError, match="indes"):
+        executor.reshape(indes=(2,))
+
+
+def test_the_last_batch_of_a_module_may_be_smaller() -> None:
+    module = mx.mod.Module(picked(), data_names=("data", "index"), label_names=None)
+    module.bind([("data", (4, 3)), ("index", (4,))], for_training=False)
+    module.init_params()
+    for count in (4, 2, 4):
+        given = mx.nd.array(ROWS[:count]), mx.nd.array([0, 1, 1, 1][:count])
+        module.forward(mx.io.DataBatch(given))
+        np.testing.assert_array_equal(module.get_outputs()[0].asnumpy(), ROWS[1:count])
 
 
 def test_layers_and_losses_on_what_was_picked() -> None:

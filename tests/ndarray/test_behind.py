@@ -349,16 +349,3 @@ def test_recorded_steps_that_came_before_are_pushed_by_native_code(waits, monkey
     (first, python), (last, more) = counts[8], counts[12]
     assert last - first == 4
     assert more - python == (0 if readable() else 4)
-
-
-def test_writes_at_picked_places_wait_for_nothing_and_take_the_values_that_are_given():
-    x, values, go = nd.zeros((4, 2), dtype="uint8"), np.array([[1, 2], [3, 4]]), threading.Event()
-    x.wait_to_read()
-    seen = []
-    engine.get().push_sync(lambda ctx: seen.append(go.wait(10)), None, (), [x._var])
-    x[[0, 2]] = values
-    x[[3]] = 300  # ends at the bounds, as elsewhere
-    values[:] = 9
-    go.set()
-    np.testing.assert_array_equal(x.asnumpy(), [[1, 2], [0, 0], [3, 4], [255, 255]])
-    assert seen == [True]

@@ -338,3 +338,22 @@ def test_groups_of_channels_share_their_gamma_and_beta():
     np.testing.assert_allclose(x.grad[0].asnumpy().ravel(), slopes, atol=1e-5)
     np.testing.assert_allclose(gamma.grad.asnumpy(), [-2.8053887, -0.369144], atol=1e-5)
     np.testing.assert_allclose(beta.grad.asnumpy(), [-1.7571132, 2.4724412], atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["LayerNorm", "GroupNorm", "InstanceNorm"])
+def test_gradients_of_norms_in_half_floats_far_from_0(name):
+    """Means that are rounded to 16 bits are off by as much as the data differ."""
+    rng, found = np.random.default_rng(0), {}
+    values, heads = rng.normal(500, 1, (4, 8, 32)).astype(np.float16), rng.normal(size=(4, 8, 32))
+    for dtype in ("float16", "float64"):
+        count = {"LayerNorm": 32, "GroupNorm": 2, "InstanceNorm": 8}[name]
+        data = [mx.nd.array(x, dtype=dtype) for x in (values, np.ones(count), np.zeros(count))]
+        for x in data:
+            x.attach_grad()
+        options = {"num_groups": 2} if name == "GroupNorm" else {}
+        with mx.autograd.record():
+            y = getattr(mx.nd, name)(*data, **options)
+        y.backward(mx.nd.array(heads.astype(np.float16), dtype=dtype))
+        found[dtype] = [x.grad.asnumpy().astype(np.float64) for x in data]
+    for rough, exact in zip(*found.values(), strict=True):
+        np.testing.assert_allclose(rough, exact, rtol=2e-3, atol=2e-3 * np.abs(exact).max())

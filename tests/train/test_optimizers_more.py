@@ -5,6 +5,7 @@ import pytest
 
 import gnomon as mx
 from gnomon import optimizer as opt
+from gnomon.base import ParamError
 
 EVERY = sorted({cls for cls in dir(opt) if cls[0].isupper()} - {"Optimizer", "Updater"})
 RNG = np.random.default_rng(7)
@@ -188,10 +189,11 @@ def test_a_subclass_says_what_rate_and_decay_are(kind, value):
     assert weights[1].asnumpy() == pytest.approx(second, abs=3e-6)
 
 
-@pytest.mark.parametrize("name", ["sgd", "adam", "lamb", "nadam"])
+@pytest.mark.parametrize("name", ["sgd", "adam", "lamb", "nadam", "sgld"])
 @pytest.mark.parametrize("method", ["update", "update_multi_precision"])
 def test_lists_of_weights(name, method):
     def updated(together):
+        mx.random.seed(1)
         optimizer = mx.optimizer.create(name, learning_rate=0.1)
         weights = [mx.nd.ones(2), mx.nd.ones(3) * 2]
         states = [optimizer.create_state(k, w) for k, w in enumerate(weights)]
@@ -201,3 +203,6 @@ def test_lists_of_weights(name, method):
         return [w.asnumpy().tolist() for w in weights], optimizer.num_update
 
     assert updated(True) == updated(False)
+    optimizer, one = mx.optimizer.create(name), mx.nd.ones(2)
+    with pytest.raises(ParamError, match=r"lists of one length.*\[1, 2, 1, 1\]"):
+        getattr(optimizer, method)([0], [one, one], [one], [None])

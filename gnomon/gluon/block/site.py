@@ -50,8 +50,8 @@ class Site:
         self.leaves = {n: leaf for n, leaf in leaves.items() if isinstance(leaf, Leaf)}
         self.bundle = Bundle(list(self.leaves.values())) if self.leaves else None
         grads = [leaf.grad for leaf in self.leaves.values()]
-        self.is_stepwise = not all(map(in_program, (*table.values(), *grads)))
-        self.is_stepwise = self.is_stepwise or shaped_by_values(symbol._graph, self.named(given))
+        sparse = not all(map(in_program, (*table.values(), *grads)))
+        self.is_stepwise = sparse or shaped_by_values(symbol._graph, self.named(given))
         states = symbol.list_auxiliary_states()
         if sending.nbytes is None:  # else they are read one by one, as soon as each is there
             gather(grads)

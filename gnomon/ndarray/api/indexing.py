@@ -334,17 +334,18 @@ class Indexing(Array):
             written_anew([self], lambda outputs: outputs[0]._write(values))
             return
         self._change(lambda here: np.copyto(here, values, casting="unsafe"), "copy from NumPy")
-        engine.get().wait_for_var(self._var)
 
     def _change(self, change: Callable[[np.ndarray[Any, Any]], object], name: str) -> None:
-        """Have the elements changed through a view of NumPy's, in their turn."""
+        """Have the elements changed through a view of NumPy's, and wait until that is done."""
         task = engine.Repeatable(lambda run_ctx: change(self._numpy()))
-        engine.get().push_inline(task, self.context, (), (self._var,), name=name)
+        pushed = engine.get()
+        pushed.push_inline(task, self.context, (), (self._var,), name=name)
+        pushed.wait_for_var(self._var)
 
     def _scatter(self, key: Any, value: Any) -> None:
         """Write at the places that a key which is not basic picks."""
         places = positions(self.shape, key)
-        values = np.array(self._values(value.asnumpy() if isinstance(value, Array) else value))
+        values = self._values(value.asnumpy() if isinstance(value, Array) else value)
         if values.ndim > places.ndim:
             values = values.reshape(_without_ones_in_front(values.shape, places.ndim))
         try:

@@ -7,8 +7,7 @@ operands of some layouts; the operands' addresses come with each push, so no arr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -28,13 +27,12 @@ from gnomon.shape import prod
 class Group(NamedTuple):
     """Statements on `operands`; their values are all taken before any of them is stored.
 
-    Groups of one kind on operands of the same layouts differ by the operands' addresses alone, so
-    one is prepared for all of them.
+    What one function says of operands of the same layouts differs by their addresses alone, so one
+    such group is prepared for all of them.
     """
 
     operands: Sequence[Buffer]
     statements: Callable[[Sequence[Buffer]], Sequence[Store]]
-    kind: Hashable = None
 
 
 Groups = Callable[[Sequence[Buffer]], Iterable[Group]]
@@ -89,19 +87,14 @@ class Batch:
         rebinder = Rebinder()
         return [
             step
-            for operands, statements, kind in self._groups(buffers)
+            for operands, statements in self._groups(buffers)
             for step in rebinder.steps(
-                (kind, *[(b.shape, b.dtype, b.strides) for b in operands]),
+                (statements, *[(b.shape, b.dtype, b.strides) for b in operands]),
                 operands,
-                partial(self._prepared, statements, operands),
+                lambda said=statements, given=operands: prepare(said(given), self.name),
                 self.name,
             )
         ]
-
-    def _prepared(
-        self, statements: Callable[[Sequence[Buffer]], Sequence[Store]], operands: Sequence[Buffer]
-    ) -> list[Step]:
-        return prepare(statements(operands), self.name)
 
     def push(
         self,

@@ -24,15 +24,23 @@ def normalized(x: Expr, axes: Axes, eps: float) -> tuple[Expr, Expr, Expr]:
     return (x - spread(center, x)) / spread(deviation, x), center, deviation
 
 
-def normalized_by(x: Expr, center: Expr, rate: Expr) -> Expr:
-    """`x` normalized by what is known of it; `rate` is one over the deviation."""
-    return (x - spread(center, x)) * spread(rate, x)
+def normalized_anew(
+    x: Expr, axes: Axes, eps: float, known: Sequence[Expr] = ()
+) -> tuple[Expr, Expr]:
+    """What `normalized(x)` gave first, and one over the deviation.
+
+    `known` are mean and deviation from there, which serve unless they were rounded to 16 bits.
+    """
+    if not known or x.dtype.size < 4:
+        known = normalized(x, axes, eps)[1:]
+    center, rate = known[0], 1 / known[1]
+    return (x - spread(center, x)) * spread(rate, x), rate
 
 
 def normalized_gradient(grads: Sequence[Expr], y: Expr, rate: Expr, axes: Axes) -> Expr:
     """The gradient of x by those of `normalized(x)`, of which `y` is the first, or of it alone.
 
-    It takes a pass less than what is derived, where nothing says that the mean of `y` is 0.
+    It takes a pass less than the derived one, which sums `y` where the sum is 0.
     """
     grad, *of_statistics = grads
     even = grad - spread(mean(grad, axes), y) - y * spread(mean(grad * y, axes), y)
@@ -78,8 +86,7 @@ class LayerNorm(Op):
         self, grads: tuple[Expr, ...], data: Expr, gamma: Expr, mean: Expr, std: Expr
     ) -> tuple[Expr, ...]:
         axis = normal_axis(self.name, self.axis, data.ndim)
-        rate = 1 / std
-        y = normalized_by(data, mean, rate)
+        y, rate = normalized_anew(data, (axis,), self.eps, (mean, std))
         scaled = grads[0] * ext.broadcast_axis(gamma, data.shape, axis)
         found = normalized_gradient((scaled, *grads[1:]), y, rate, (axis,))
         return found, *affine_gradient(grads[0], y, axis)
@@ -103,9 +110,7 @@ class InstanceNorm(Op):
 
     def gradient(self, grad: Expr, data: Expr, gamma: Expr) -> tuple[Expr, ...]:
         axes = tuple(range(2, data.ndim))
-        center, variance = mean_and_variance(data, axes)
-        rate = 1 / fn.sqrt(variance + self.eps)
-        y = normalized_by(data, center, rate)
+        y, rate = normalized_anew(data, axes, self.eps)
         scaled = grad * ext.broadcast_axis(gamma, data.shape, 1)
         found = normalized_gradient((scaled,), y, rate, axes)
         return found, *affine_gradient(grad, y, 1)
@@ -149,8 +154,8 @@ class GroupNorm(Op):
         center, deviation, *of_statistics = (
             ext.reshape(x, one_each) for x in (mean, std, *grads[1:])
         )
-        rate = 1 / deviation
-        y, grad = normalized_by(groups, center, rate), self.grouped(grads[0])
+        y, rate = normalized_anew(groups, axes, self.eps, (center, deviation))
+        grad = self.grouped(grads[0])
         scaled = grad * ext.broadcast_axis(gamma, groups.shape, 1)
         found = normalized_gradient((scaled, *of_statistics), y, rate, axes)
         return ext.reshape(found, data.shape), *affine_gradient(grad, y, 1)
