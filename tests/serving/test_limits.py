@@ -296,6 +296,8 @@ def refuses(server):
         socket.create_connection((server.host, server.port), timeout=5).close()
     except ConnectionRefusedError:
         return True
+    except ConnectionResetError:  # the door was closed at that instant: asked again, it refuses
+        return False
     return False
 
 
