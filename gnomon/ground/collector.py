@@ -57,7 +57,7 @@ def importing() -> Iterator[None]:
     try:
         yield
     finally:
-        if gc.get_threshold()[0] == 0:  # nobody has set another one
+        if gc.get_threshold()[0] == 0:  # the program has set no other one
             gc.set_threshold(*before)
     if not gc.get_freeze_count():
         try:
