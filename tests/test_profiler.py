@@ -347,6 +347,22 @@ def test_continuous_dumps():
     while not Path(control.PROFILER.config["filename"]).exists() and time.monotonic() < end:
         time.sleep(0.01)
     profiler.set_state("stop")
+    assert "profiler" not in {t.name for t in threading.enumerate()}
+    written()
+
+
+def test_continuous_dumps_go_on_where_the_file_cannot_be_written(tmp_path, caplog):
+    folder = tmp_path / "later"
+    profiler.set_config(continuous_dump=True, dump_period=0.01, filename=str(folder / "p.json"))
+    profiler.set_state("run")
+    end = time.monotonic() + 20
+    while "profiler.dump: cannot write" not in caplog.text and time.monotonic() < end:
+        time.sleep(0.01)
+    folder.mkdir()
+    while not (folder / "p.json").exists() and time.monotonic() < end:
+        time.sleep(0.01)
+    profiler.set_state("stop")
+    assert "profiler.dump: cannot write" in caplog.text
     written()
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import logging
 import threading
 import time
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from gnomon import engine
-from gnomon.base import ParamError, complaint, nearest
+from gnomon.base import GnomonError, ParamError, complaint, nearest
 from gnomon.context import Context
 from gnomon.ground.files import replacing
 from gnomon.profiler import table
@@ -25,6 +26,8 @@ from gnomon.profiler.record import Count, Record, Span
 from gnomon.profiler.trace import trace
 from gnomon.runtime.devices import pool
 from gnomon.runtime.execution.program import Program, Timing, watch
+
+log = logging.getLogger("gnomon.profiler")
 
 DEFAULTS: dict[str, Any] = {
     "filename": "profile.json",
@@ -81,6 +84,7 @@ class Profiler:
         watch(None)
         if self._writer is not None:
             self._writer.ended.set()
+            self._writer.join()  # else it might write by the settings that come next
             self._writer = None
 
     def observed(self, name: str | None, ctx: Context, begin: float, end: float) -> None:
@@ -136,7 +140,7 @@ class Profiler:
 
 
 class Writer(threading.Thread):
-    """Writes the trace every `dump_period` seconds until `ended`."""
+    """Writes the trace every `dump_period` seconds until `ended`; where it cannot, a log tells."""
 
     def __init__(self, profiler: Profiler) -> None:
         super().__init__(name="profiler", daemon=True)
@@ -146,7 +150,10 @@ class Writer(threading.Thread):
     def run(self) -> None:
         """Write, and wait for the next time."""
         while not self.ended.wait(float(self.profiler.config["dump_period"])):
-            self.profiler.write()
+            try:
+                self.profiler.write()
+            except GnomonError as error:
+                log.warning("%s", error)
 
 
 PROFILER = Profiler()
