@@ -54,7 +54,8 @@ def set_training(train_mode: bool) -> bool:
 
 def _flag(where: str, argument: str, value: Any) -> bool:
     """A bool, or a whole number as one; TypeError where it is something else."""
-    check_kind(where, argument, value, (int, np.bool_, np.integer), "a bool")
+    if value.__class__ is not bool:  # asked in each recorded step
+        check_kind(where, argument, value, (int, np.bool_, np.integer), "a bool")
     return bool(value)
 
 
@@ -78,6 +79,7 @@ class Scope:
 
 
 def _train_mode(where: str, given: Any) -> bool | None:
+    """A flag, or None, which leaves the mode as it is."""
     return None if given is None else _flag(where, "train_mode", given)
 
 

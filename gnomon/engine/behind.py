@@ -135,19 +135,11 @@ class Behind(Backlog):
         grown = bool(self._behind) and in_use(_memory) > most_memory(self._base)
         if grown:
             self.finish_behind()
-        if not self._behind:  # what is in use is the program's
-            self._base = self._renewed(in_use(_memory), grown)
-
-    def _renewed(self, used: int, grown: bool) -> int:
-        """The most bytes that count as the program's own, where so many are `used` now.
-
-        After a while those of before count no more, once memory has grown.
-        """
-        now = time.monotonic()
-        if grown and now - self._since > _LASTING:
-            self._since = now
-            return used
-        return max(self._base, used)
+        if self._behind:
+            return
+        if grown and (now := time.monotonic()) - self._since > _LASTING:
+            self._base, self._since = 0, now  # what was in use before counts no more
+        self._base = max(self._base, in_use(_memory))  # with nothing behind, the program's own
 
     def _admit(self, job: Job) -> bool:
         ready = super()._admit(job)

@@ -302,12 +302,8 @@ class Executor:
             ShapeError: they do not say all.
         """
         graph = self._symbol._graph
-        nodes = {n.name: n for n in graph.variables}
-        for name in given:
-            if name not in nodes:
-                expected = f"one of {', '.join(sorted(nodes))}{nearest(name, nodes)}"
-                raise ParamError(complaint("reshape", name, expected, repr(given[name])))
-        sizes = {nodes[n]: infer.given_shape("reshape", n, s) for n, s in given.items()}
+        found = infer.given_by_name(graph, "reshape", given)
+        sizes = {n: infer.given_shape("reshape", n.name, s) for n, s in found.items()}
         known: dict[Entry, Any] = infer.shapes(graph, sizes)
         asked = [Entry(n, 0) for n in graph.variables]
         asked += [] if infer.by_values(graph, known) else graph.outputs

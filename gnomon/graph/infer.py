@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from gnomon import dtype as dtypes
-from gnomon.base import DTypeError, GnomonError, ShapeError, complaint
+from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, complaint, nearest
 from gnomon.dtype import DType
 from gnomon.graph.node import Entry, Graph, Node
 from gnomon.ground.record import record
@@ -77,6 +77,20 @@ def by_values(graph: Graph, known: Mapping[Entry, Shape | None]) -> bool:
         and not all(complete(known[e]) for e in node.entries())
         for node in graph.topo
     )
+
+
+def given_by_name(graph: Graph, where: str, given: Mapping[str, Any]) -> dict[Node, Any]:
+    """What is given of variables, without what is None.
+
+    Raises:
+        ParamError: a name that no variable has.
+    """
+    names = {n.name for n in graph.variables}
+    for name, value in given.items():
+        if name not in names:
+            expected = f"one of {', '.join(sorted(names))}{nearest(name, names)}"
+            raise ParamError(complaint(where, name, expected, repr(value)))
+    return {n: given[n.name] for n in graph.variables if given.get(n.name) is not None}
 
 
 def given_shape(where: str, name: str, given: Any) -> Shape | None:

@@ -20,18 +20,19 @@ loops under a lock are functions of their own; `tests/test_lock.py` finds those 
 
 from __future__ import annotations
 
+import gc
 import importlib
 import logging  # whose lock a fork takes after ours if it was registered before them
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from operator import attrgetter
 from types import TracebackType
 from typing import Any, Protocol, cast
 
-from gnomon.ground.collector import importing, wake_in_child
 from gnomon.ground.importing import begins, is_importing, wait_while_others_import
 
 
@@ -132,8 +133,34 @@ def load_module(name: str) -> Any:
     # `first_use` may wait for: it must not wait for `first_use` in turn.
     if not first_use._is_owned() and is_importing():
         return importlib.import_module(name)
-    with first_use, importing():
+    with first_use, _nothing_collected():
         return importlib.import_module(name)
+
+
+@contextmanager
+def _nothing_collected() -> Iterator[None]:
+    """A scope of imports, in one thread at a time, which make many objects that nearly all stay.
+
+    The collector does not start by itself. Its switch stays as it is, for other threads may turn
+    it. What modules hold for good counts as old at once, so that passes over the young skip it;
+    not where a program has frozen objects, which would be thawed.
+
+    >>> with _nothing_collected():
+    ...     gc.isenabled(), gc.get_threshold()[0]
+    (True, 0)
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(0, *before[1:])
+    try:
+        yield
+    finally:
+        if gc.get_threshold()[0] == 0:  # the program has set no other one
+            gc.set_threshold(*before)
+    if not gc.get_freeze_count():
+        try:
+            gc.freeze()
+        finally:
+            gc.unfreeze()
 
 
 def _await_imports() -> None:
@@ -182,9 +209,6 @@ def around_forks(before: Work, after_in_parent: Work, after_in_child: Work) -> N
 def in_child(work: Work) -> None:
     """Have `work` called in every forked child, in its place among the hooks of `around_forks`."""
     around_forks(bool, bool, work)
-
-
-in_child(wake_in_child)
 
 
 def give_back(lock: Reentrant) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gnomon import dtype as dtypes
-from gnomon.base import ParamError, complaint, nearest
+from gnomon.base import ParamError, complaint
 from gnomon.graph import infer
 from gnomon.graph.node import Entry, Graph, Node
 from gnomon.ops.infer import to_border, zero_is_unknown
@@ -30,13 +30,7 @@ def given_by(
         expected = f"at most {len(graph.arguments)} arguments"
         raise ParamError(complaint(where, "args", expected, len(args)))
     found = {n: v for n, v in zip(graph.arguments, args, strict=False) if v is not None}
-    names = {n.name for n in graph.variables}
-    for name, value in kwargs.items():
-        if name not in names:
-            expected = f"one of {', '.join(sorted(names))}{nearest(name, names)}"
-            raise ParamError(complaint(where, name, expected, repr(value)))
-    found.update((n, kwargs[n.name]) for n in graph.variables if kwargs.get(n.name) is not None)
-    return found
+    return found | infer.given_by_name(graph, where, kwargs)
 
 
 def shapes(graph: Graph, args: Sequence[Any], kwargs: Mapping[str, Any], partial: bool) -> Shapes:
