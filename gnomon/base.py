@@ -230,11 +230,40 @@ def __getattr__(name: str) -> Any:
         "register_error": lambda: Later("gnomon.error").register_error,
         "mx_real_t": lambda: np.float32,
         "integer_types": lambda: (int, np.int32, np.int64),
+        "mx_float": lambda: ctypes.c_float,
+        "mx_int": lambda: ctypes.c_int,
+        "mx_uint": lambda: ctypes.c_uint,
         "numeric_types": lambda: (float, int, np.generic),
     }
     if name not in made:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{nearest(name, made)}")
     return globals().setdefault(name, made[name]())
+
+
+class _Library:
+    """What stands for MXNet's C library, which programs import as `_LIB`: it has no function."""
+
+    def __getattr__(self, name: str) -> Any:
+        text = "gnomon has no C library; what MXNet does by one is done by Python's functions"
+        raise AttributeError(f"mx.base._LIB.{name}: {text}", name=name)
+
+
+_LIB = _Library()
+
+
+def check_call(ret: int) -> None:
+    """What programs wrap around calls of `_LIB`.
+
+    Raises:
+        GnomonError: the call failed: `ret` is not 0.
+    """
+    if ret != 0:
+        raise GnomonError(complaint("check_call", "ret", "0, what C functions give back", ret))
+
+
+def _as_list(obj: Any) -> Any:
+    """A list or tuple as it is, anything else as the only element of a list."""
+    return obj if isinstance(obj, (list, tuple)) else [obj]
 
 
 class _NullType:

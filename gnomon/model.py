@@ -25,6 +25,9 @@ from gnomon.module.checkpoint import (
     save_checkpoint,
 )
 from gnomon.module.store import choose_store as _create_kvstore
+from gnomon.module.store import start_store as _initialize_kvstore
+from gnomon.module.store import update_params as _update_params
+from gnomon.module.store import update_params_on_store as _update_params_on_kvstore
 from gnomon.optimizer import get_updater
 from gnomon.symbol import Symbol
 
@@ -35,6 +38,9 @@ __all__ = [
     "FeedForward",
     "LogValidationMetricsCallback",
     "_create_kvstore",
+    "_initialize_kvstore",
+    "_update_params",
+    "_update_params_on_kvstore",
     "get_updater",
     "load_checkpoint",
     "load_params",

@@ -57,9 +57,14 @@ def _nodes(where: str, symbol: Any) -> list[Node]:
 
 
 def _output_shapes(where: str, symbol: Any, shape: Shapes | None) -> dict[str, tuple[int, ...]]:
-    """Shape of every output in the network by its name; none without `shape`."""
+    """Shape of every output in the network by its name; without `shape`, of parameters alone.
+
+    Those are then the ones that follow from the layers' own numbers, as those of biases do.
+    """
     if shape is None:
-        return {}
+        names, shapes = symbol.list_arguments(), symbol.infer_shape_partial()[0]
+        pairs = zip(names, map(tuple, shapes), strict=True)
+        return {name: known for name, known in pairs if known and min(known) > 0}
     internals = symbol.get_internals()
     _, shapes, _ = internals.infer_shape(**shape)
     if shapes is None:
@@ -85,7 +90,8 @@ def print_summary(
 
     Args:
         symbol: the network.
-        shape: shapes of the inputs by name; without them there are no shapes and numbers.
+        shape: shapes of the inputs by name; without them there are no shapes, and only those
+            parameters are counted whose size needs none, as that of a bias.
         line_length: characters in a line.
         positions: ends of the columns as parts of the line.
 

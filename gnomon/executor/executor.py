@@ -3,7 +3,8 @@
 States: programs are made when first needed, one for each mode (train or predict, with a backward
 pass or without), and kept. All of them work in one arena, which knows whose forward pass left its
 values there: `backward` computes the forward pass again where another one, or a backward pass, came
-between. The arrays are fixed at binding; what changes is their contents.
+between; its own leaves them, though, where classes of users compute (`Layout.stays`). The arrays
+are fixed at binding; what changes is their contents.
 """
 
 from __future__ import annotations
@@ -148,7 +149,7 @@ class Executor:
             self.forward_on(feeds, is_train=True)
             self.backward(out_grads)
             return
-        self._last, self.arena.content = mode, None
+        self._last, self.arena.content = mode, run.left
         self._round = run.forward_backward(feeds)
 
     def follow(self, after: Follower, numbers: Any) -> bool:
@@ -183,7 +184,7 @@ class Executor:
             run.backward()
         else:
             monitor.backward(run, self._monitor, self._monitor_all)
-        self.arena.content = None  # what backward has read last may be overwritten
+        self.arena.content = run.left
 
     def _bring(self) -> None:
         """Have batches copied that programs have read where they lay."""

@@ -17,8 +17,9 @@ from gnomon.base import GnomonError, complaint
 from gnomon.context import Context, cpu
 from gnomon.executor import arrays
 from gnomon.executor.executor import Executor
-from gnomon.executor.network import Bound
+from gnomon.executor.network import Bound, shaped_by_values
 from gnomon.executor.replay import Replay, Slots, Step, replay
+from gnomon.executor.stepwise import StepwiseExecutor
 from gnomon.graph.infer import complete
 from gnomon.graph.node import Graph
 from gnomon.ndarray.core.layout import dense
@@ -37,6 +38,10 @@ class Network:
 
     def __init__(self, body: Graph) -> None:
         self._graph = body
+
+    def list_arguments(self) -> list[str]:
+        """A name for each argument, for errors."""
+        return [node.name for node in self._graph.arguments]
 
     def list_outputs(self) -> list[str]:
         """A name for each output, for errors."""
@@ -89,7 +94,9 @@ class Steps:
         """The executor of a step, which is kept."""
         arena = None if self.differentiates else self.arena
         bound, network = self.bound(body, numbers, given, own), Network(body)
-        made = Executor(network, self.ctx, bound, {}, arena, outputs=outputs)
+        read = {n.name: x for n, x in zip(body.arguments, bound.args, strict=True)}
+        kind = StepwiseExecutor if shaped_by_values(body, read) else Executor
+        made = kind(network, self.ctx, bound, {}, arena, outputs=outputs)
         self.arena, self.made[place], self.own[place] = made.arena, made, own
         return made
 
@@ -330,7 +337,8 @@ class Loop(Runner):
         key = self.which, train
         if key not in steps.rolls:
             few = self.most(steps) < FEWEST or (steps.differentiates and not train)
-            steps.rolls[key] = None if few else self._rolled(steps, train)
+            apart = few or isinstance(steps.made[self.which, 0], StepwiseExecutor)
+            steps.rolls[key] = None if apart else self._rolled(steps, train)
         return steps.rolls[key]
 
     def _rolled(self, steps: Steps, train: bool) -> Roll | None:

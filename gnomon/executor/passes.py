@@ -136,4 +136,4 @@ class Passes(Executor):
             if type(pending) is Input and pending.source is not None:
                 feeds.append((array, pending.source))
         latest.pushed = self._only.backward_on(feeds, gifts)
-        self.arena.content = None  # what backward has read last may be overwritten
+        self.arena.content = self._only.left

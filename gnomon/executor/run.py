@@ -150,6 +150,11 @@ class Run:
             if self._positions is not None:
                 self._push_positions(self._positions)
 
+    @property
+    def left(self) -> Run | None:
+        """Whose values are in the arena behind the backward pass: None where it overwrote some."""
+        return self if self.layout.stays else None
+
     def backward(self) -> None:
         """Push the backward pass, whose forward pass was pushed before."""
         whole = None if self._apart else self._pass("backward")

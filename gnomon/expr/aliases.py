@@ -12,7 +12,7 @@ import numpy as np
 
 from gnomon.base import GnomonError
 from gnomon.expr.ext.reshape import reshape
-from gnomon.expr.ext.slice import Slice, slice_
+from gnomon.expr.ext.slice_ import Slice, slice_
 from gnomon.expr.ext.transpose import transpose
 from gnomon.expr.layout import array_at
 from gnomon.expr.node import Buffer, Expr

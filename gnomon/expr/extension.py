@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, TypeVar
 
-from gnomon.base import ParamError, complaint
+from gnomon.base import ParamError, complaint, nearest
 from gnomon.expr import fn
 from gnomon.expr.node import Expr
 from gnomon.expr.reducer import REDUCERS
@@ -83,7 +83,9 @@ def _load_each(entries: Iterable[Any]) -> None:
 
 
 def elsewhere(name: str) -> str:
-    """Where a name is that is no extension, in the words of an error; "" for nowhere."""
+    """Where a name is that is no extension, or the nearest there is; "" for nowhere."""
     if name in REDUCERS:
         return f"; reduce(e, {name!r}, axes) is a reduction"
-    return f"; fn.{name} is a function of elements" if hasattr(fn, name) else ""
+    if hasattr(fn, name):
+        return f"; fn.{name} is a function of elements"
+    return nearest(name, taken())

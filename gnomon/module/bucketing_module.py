@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gnomon import ndarray as nd
-from gnomon.base import GnomonError, ParamError, complaint
+from gnomon.base import DTypeError, GnomonError, ParamError, complaint
 from gnomon.context import cpu
 from gnomon.initializer import Uniform
 from gnomon.module.base_module import BaseModule
@@ -232,10 +232,16 @@ class BucketingModule(BaseModule):
         self.switch_bucket(current, None)
 
     def _switch_to(self, batch: Any) -> None:
-        """Make the bucket of a batch the current one; a batch without a key is of that one."""
+        """Make the bucket of a batch the current one.
+
+        Raises:
+            DTypeError: the batch does not say of which bucket it is.
+        """
         key = getattr(batch, "bucket_key", None)
-        if key is not None:
-            self.switch_bucket(key, batch.provide_data, batch.provide_label)
+        if key is None and getattr(batch, "provide_data", None) is None:
+            expected = "a batch with a bucket_key, and the shapes of its data as provide_data"
+            raise DTypeError(complaint("BucketingModule", "data_batch", expected, "neither"))
+        self.switch_bucket(key, batch.provide_data, batch.provide_label)
 
     # --- parameters ---
 

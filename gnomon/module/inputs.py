@@ -20,12 +20,29 @@ def known_names(argument: str, names: Sequence[str] | None, arguments: Sequence[
     return list(names or ())
 
 
-def found_labels(names: Sequence[str] | None, arguments: Sequence[str]) -> list[str]:
+def found_names(argument: str, names: Sequence[str] | None, arguments: Sequence[str]) -> list[str]:
     """Those of `names` that the symbol has; a warning tells of each other, as in MXNet."""
     for name in names or ():
         if name not in arguments:
-            warnings.warn(_unknown("label_names", name, arguments), stacklevel=4)
+            warnings.warn(_unknown(argument, name, arguments), stacklevel=4)
     return [name for name in names or () if name in arguments]
+
+
+def check_input_names(symbol: Any, names: Sequence[str], typename: str, throw: bool) -> None:
+    """Raises where the symbol has no argument of one of the names, or warns, unless `throw`.
+
+    Modules of programs ask for this by MXNet's name.
+    """
+    check = known_names if throw else found_names
+    check(f"{typename}_names", names, symbol.list_arguments())
+
+
+def parse_data_desc(
+    data_names: Sequence[str], label_names: Sequence[str], data_shapes: Any, label_shapes: Any
+) -> tuple[list[DataDesc] | None, list[DataDesc] | None]:
+    """The shapes of data and labels as DataDescs, checked; modules of programs ask for this."""
+    labels = described("label_shapes", label_shapes, label_names, optional=True)
+    return described("data_shapes", data_shapes, data_names), labels
 
 
 def _unknown(argument: str, name: str, arguments: Sequence[str]) -> str:

@@ -21,7 +21,7 @@ from gnomon.module.inputs import (
     data_of,
     described,
     fits,
-    found_labels,
+    found_names,
     known_names,
     labels_of,
     resized,
@@ -69,7 +69,7 @@ class Module(BaseModule):
         self._compression_params = compression_params
         arguments = symbol.list_arguments()
         self._data_names = known_names("data_names", data_names, arguments)
-        self._label_names = found_labels(label_names, arguments)
+        self._label_names = found_names("label_names", label_names, arguments)
         self._state_names = known_names("state_names", state_names, arguments)
         self._fixed_param_names = known_names("fixed_param_names", fixed_param_names, arguments)
         inputs = {*self._data_names, *self._label_names, *self._state_names}
@@ -349,7 +349,7 @@ class Module(BaseModule):
                 store.set_gradient_compression(self._compression_params)
             if on_store:
                 store.set_optimizer(self._optimizer)
-            stores.start_store(store, self._param_names, group.param_arrays, params, on_store)
+            stores.start_store(store, group.param_arrays, params, self._param_names, on_store)
         self.optimizer_initialized = True
         if self._preload_opt_states is not None:
             self.load_optimizer_states(self._preload_opt_states)

@@ -106,9 +106,6 @@ class PythonModule(BaseModule):
             raise ParamError(complaint("PythonModule.update_metric", "pre_sliced", expected, True))
         eval_metric.update(labels, self.get_outputs())
 
-    def install_monitor(self, mon: Any) -> None:
-        """Nothing: a Monitor sees operators of graphs alone."""
-
     def bind(
         self,
         data_shapes: Any,

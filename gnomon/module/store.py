@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from gnomon import kvstore as kv
-from gnomon.base import DTypeError, complaint
+from gnomon.base import DTypeError, ParamError, complaint
 from gnomon.context import Context
 from gnomon.ndarray.core.elsewhere import together
 
@@ -36,18 +36,18 @@ def choose_store(kvstore: Any, num_device: int, arg_params: Mapping[str, Any]) -
 
 
 def start_store(
-    store: Any,
-    names: Sequence[str],
+    kvstore: Any,
     param_arrays: Sequence[Sequence[Any]],
     arg_params: Mapping[str, Any],
-    update_on_store: bool,
+    param_names: Sequence[str],
+    update_on_kvstore: bool,
 ) -> None:
     """Put the parameters into the store, first layer first."""
-    for index, (name, arrays) in enumerate(zip(names, param_arrays, strict=True)):
+    for index, (name, arrays) in enumerate(zip(param_names, param_arrays, strict=True)):
         if name in arg_params:
-            store.init(name, arg_params[name])
-        if update_on_store or store.num_workers > 1:
-            store.pull(name, out=arrays, priority=-index, ignore_sparse=False)
+            kvstore.init(name, arg_params[name])
+        if update_on_kvstore or kvstore.num_workers > 1:
+            kvstore.pull(name, out=arrays, priority=-index, ignore_sparse=False)
 
 
 class Replica(NamedTuple):
@@ -133,3 +133,43 @@ def update_beside_store(store: Any, updater: Any, what: Trained, join: Any = Non
         join = None
     for replica in what.replicas:
         updater(*replica, join if len(what.replicas) == 1 else None)
+
+
+def update_params_on_store(
+    param_arrays: Sequence[Sequence[Any]],
+    grad_arrays: Sequence[Sequence[Any]],
+    kvstore: Any,
+    param_names: Sequence[str],
+) -> None:
+    """`update_on_store` of parameters that are given one by one: `mx.model` has it for modules of
+    programs."""
+    rows = range(len(param_arrays))
+    update_on_store(kvstore, trained(param_names, rows, param_arrays, grad_arrays))
+
+
+def update_params(
+    param_arrays: Sequence[Sequence[Any]],
+    grad_arrays: Sequence[Sequence[Any]],
+    updater: Any,
+    num_device: int,
+    kvstore: Any = None,
+    param_names: Sequence[str] | None = None,
+) -> None:
+    """`update_beside_store` of parameters that are given one by one, each on `num_device` devices.
+
+    `updater` may be any function of indices, gradients and parameters; `mx.model` has it for
+    modules of programs.
+
+    Raises:
+        ParamError: the parameters are on another number of devices.
+    """
+    counts = {len(arrays) for arrays in param_arrays}
+    if counts - {num_device}:
+        expected = f"arrays on {num_device} devices for each parameter"
+        raise ParamError(complaint("update_params", "param_arrays", expected, sorted(counts)))
+    rows = range(len(param_arrays))
+    names = [str(k) for k in rows] if param_names is None else param_names
+    what = trained(names, rows, param_arrays, grad_arrays)
+    update_beside_store(
+        kvstore, lambda indices, grads, params, _: updater(indices, grads, params), what
+    )

@@ -370,12 +370,14 @@ class Parameter:
 
 
 def told_apart(value: Any) -> Any:
-    """What tells values apart that are equal: 1 from 1.0 and True, 0.0 from -0.0.
+    """What tells values apart that are equal: 1 from 1.0 and True, 0.0 from -0.0, also in tuples.
 
     >>> told_apart(1), told_apart(1.0), told_apart(-0.0)
     (<class 'int'>, <class 'float'>, (<class 'float'>, '-0.0'))
     """
     kind = value.__class__
+    if kind is tuple:
+        return tuple(map(told_apart, value))
     return (kind, str(value)) if kind in _FLOATS and not value else kind
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 
 from gnomon.expr.ext.iota import Iota
 from gnomon.expr.ext.philox import Philox
-from gnomon.expr.ext.range import Range
+from gnomon.expr.ext.range_ import Range
 from gnomon.expr.ext.reduce import Broadcast
 from gnomon.expr.functions.scalar import SCALAR
 from gnomon.expr.node import Buffer, Cast, Expr, Map, Scalar

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gnomon.base import DTypeError, ParamError, complaint
+from gnomon.base import DTypeError, ParamError, complaint, nearest
 from gnomon.dtype import DType, int64
 from gnomon.expr.deferred import TRACED, Deferred, TraceError
 from gnomon.expr.functions.machine import beyond
@@ -138,7 +138,12 @@ class Jitted:
         missing = self._count - len(args)
         if not kwargs and 0 < missing <= len(self._defaults):
             return args + self._defaults[-missing:]
-        bound = self.signature.bind(*args, **kwargs)
+        try:
+            bound = self.signature.bind(*args, **kwargs)
+        except TypeError as error:
+            unknown = next((k for k in kwargs if k not in self.names), None)
+            hint = "" if unknown is None else nearest(unknown, self.names)
+            raise TypeError(f"{self.name}: {error}{hint}") from None
         bound.apply_defaults()
         return bound.args
 

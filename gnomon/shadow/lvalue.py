@@ -21,7 +21,7 @@ from gnomon.expr.ext import flip as mirrored
 from gnomon.expr.ext import slice_
 from gnomon.expr.ext.concat import Concat
 from gnomon.expr.ext.flip import Flip
-from gnomon.expr.ext.slice import Bounds, Slice
+from gnomon.expr.ext.slice_ import Bounds, Slice
 from gnomon.expr.node import Buffer, Expr, Operand
 from gnomon.expr.pattern import NONE, Pattern, holds, pattern_now, pattern_of, steady
 from gnomon.shadow.assign import assign_all, divto, minusto, multo, plusto, saveto

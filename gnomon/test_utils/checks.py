@@ -136,18 +136,26 @@ def check_numeric_gradient(
 def _weighted(sym: Any, args: Any, grads: Any, requests: Any, states: Any) -> Any:
     """An executor of the outputs' sums, each element with a random weight, on copies."""
     ctx = next(iter(args.values())).context
-    dtypes = {k: v.dtype for k, v in args.items()}
-    outputs = sym.infer_shape(**{k: v.shape for k, v in args.items()})[1]
-    kinds = sym.infer_type(**dtypes)[1]
     weights = {
         f"__weights_of_output{n}": nd.array(np.random.rand(*shape) + 0.1, dtype=kind, ctx=ctx)
-        for n, (shape, kind) in enumerate(zip(outputs, kinds, strict=True))
+        for n, (shape, kind) in enumerate(_outputs(sym, ctx, args, states))
     }
     parts = [o * symbol.Variable(w) for o, w in zip(sym, weights, strict=True)]
     loss = symbol.Group([symbol.make_loss(symbol.sum(part)) for part in parts])
     arrays = {**{k: v.copy() for k, v in args.items()}, **weights}
     asked = {k: requests.get(k, "null") for k in arrays}
     return loss.bind(ctx, arrays, grads, asked, {k: v.copy() for k, v in states.items()})
+
+
+def _outputs(sym: Any, ctx: Any, args: Any, states: Any) -> list[tuple[tuple[int, ...], Any]]:
+    """Shape and dtype of each output; where values decide a shape, they are computed for that."""
+    shapes = sym.infer_shape_partial(**{k: v.shape for k, v in args.items()})[1]
+    if all(0 not in shape and -1 not in shape for shape in shapes):
+        kinds = sym.infer_type(**{k: v.dtype for k, v in args.items()})[1]
+        return list(zip(shapes, kinds, strict=True))
+    copies = [{k: v.copy() for k, v in given.items()} for given in (args, states)]
+    executor = sym.bind(ctx, copies[0], grad_req="null", aux_states=copies[1])
+    return [(x.shape, x.dtype) for x in executor.forward()]
 
 
 def _noise(array: Any) -> Any:

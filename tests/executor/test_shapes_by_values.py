@@ -101,3 +101,54 @@ def test_errors_name_what_is_wrong() -> None:
         executor.memory_plan()
     with pytest.raises(GnomonError, match=r"simple_bind: the shape of these.*index"):
         picked().simple_bind(mx.cpu(), data=(0, 3))
+
+
+def loop() -> Any:
+    def body(x: Any, states: list[Any]) -> tuple[Any, list[Any]]:
+        kept = mx.sym.contrib.boolean_mask(x, mx.sym.var("mask"))
+        total = states[0] + mx.sym.sum(kept * kept)
+        return total, [total]
+
+    return mx.sym.contrib.foreach(body, mx.sym.var("data"), [mx.sym.var("init")])[0]
+
+
+@pytest.mark.parametrize("steps", [1, 3, 9])
+def test_bodies_of_loops(steps: int) -> None:
+    rows = np.random.default_rng(0).random((steps, 4)).astype(np.float32)
+    args = {"data": mx.nd.array(rows), "mask": mx.nd.zeros((4,)), "init": mx.nd.ones((1,))}
+    grads = {"data": mx.nd.zeros((steps, 4))}
+    executor = loop().bind(mx.cpu(), args, args_grad=grads)
+    for mask in ([1, 0, 1, 1], [0, 0, 0, 1]):
+        args["mask"][:] = mask
+        (out,) = executor.forward(is_train=True)
+        wanted = 1 + np.cumsum((rows**2 * mask).sum(1))
+        np.testing.assert_allclose(out.asnumpy()[:, 0], wanted, 1e-6)
+        executor.backward(mx.nd.ones((steps, 1)))
+        slope = 2 * rows * mask * np.arange(steps, 0, -1)[:, None]
+        np.testing.assert_allclose(grads["data"].asnumpy(), slope, 1e-6)
+
+
+def test_bodies_of_while_and_cond() -> None:
+    x, mask = mx.sym.var("x"), mx.sym.var("mask")
+    kept = mx.sym.sum(mx.sym.contrib.boolean_mask(x, mask))
+    given = {"x": mx.nd.arange(4), "mask": mx.nd.array([1, 0, 1, 1])}
+
+    def step(i: Any, s: Any) -> tuple[list[Any], list[Any]]:
+        return [s], [i + 1, s + mx.sym.sum(mx.sym.contrib.boolean_mask(x, mask))]
+
+    first = [mx.sym.var("i"), mx.sym.var("s")]
+    _, ends = mx.sym.contrib.while_loop(lambda i, s: i < 6, step, first, 8)
+    zeros = {"i": mx.nd.zeros((1,)), "s": mx.nd.zeros((1,))}
+    found = mx.sym.Group(ends).bind(mx.cpu(), {**given, **zeros}).forward()
+    assert [o.asscalar() for o in found] == [6, 30]
+    either = mx.sym.contrib.cond(mx.sym.sum(x) > 1, lambda: kept, lambda: mx.sym.sum(x))
+    assert either.bind(mx.cpu(), given).forward()[0].asscalar() == 5
+
+
+def test_numeric_gradients() -> None:
+    given = {"data": ROWS + 1, "index": np.array([1, 0, 1, 1.0])}
+    for net in (picked(), mx.sym.square(picked()), mx.sym.sum(picked())):
+        mx.test_utils.check_numeric_gradient(net, given, grad_nodes=["data"], rtol=0.01)
+    wrong = mx.sym.contrib.gradientmultiplier(picked(), scalar=3)
+    with pytest.raises(AssertionError):
+        mx.test_utils.check_numeric_gradient(wrong, given, grad_nodes=["data"], rtol=0.01)

@@ -419,3 +419,64 @@ def test_exceptions_of_a_users_class_name_the_operator():
 def test_an_argument_of_another_shape_than_the_rule_says_is_refused():
     with pytest.raises(ShapeError, match=r"'label': expected shape \(2,\), got \(5,\)"):
         mx.nd.Custom(mx.nd.ones((2, 3)), mx.nd.ones(5), op_type="test_softmax")
+
+
+CALLS = []
+
+
+class Counted(mx.operator.CustomOp):
+    def forward(self, is_train, req, in_data, out_data, aux):
+        CALLS.append("forward")
+        self.noise = float(len(CALLS))  # other in each call
+        self.assign(out_data[0], req[0], in_data[0] * self.noise)
+
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        CALLS.append("backward")
+        self.assign(in_grad[0], req[0], out_grad[0] * self.noise)
+
+
+@mx.operator.register("test_counted")
+class CountedProp(mx.operator.CustomOpProp):
+    def create_operator(self, ctx, in_shapes, in_dtypes):
+        return Counted()
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_a_second_backward_pass_calls_no_forward_again(both):
+    del CALLS[:]
+    net = mx.sym.tanh(mx.sym.Custom(mx.sym.exp(mx.sym.var("x")), op_type="test_counted"))
+    net = mx.sym.sum(mx.sym.square(net) * mx.sym.var("w"))
+    net = mx.sym.MakeLoss(net) if both else net
+    executor = net.simple_bind(mx.cpu(), x=(5,), w=(5,))
+    executor.arg_dict["x"][:], executor.arg_dict["w"][:] = -1.0, 0.5
+    heads = None if both else mx.nd.ones((1,))
+    if both:
+        executor.forward_backward()
+    else:
+        executor.forward(is_train=True)
+        executor.backward(heads)
+    first = {k: g.asnumpy() for k, g in executor.grad_dict.items()}
+    for _ in range(2):
+        executor.backward(heads)
+        for name, grad in executor.grad_dict.items():
+            np.testing.assert_array_equal(grad.asnumpy(), first[name])
+    assert CALLS == ["forward"] + ["backward"] * 3
+
+
+def test_a_kept_graph_of_a_block_calls_no_forward_again():
+    class Block(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return F.exp(F.Custom(F.exp(x), op_type="test_counted"))
+
+    del CALLS[:]
+    net, x = Block(), mx.nd.ones((3,)) * -1
+    net.hybridize()
+    x.attach_grad()
+    with mx.autograd.record():
+        y = net(x)
+    found = []
+    for keep in (True, False):
+        y.backward(retain_graph=keep)
+        found.append(x.grad.asnumpy())
+    np.testing.assert_array_equal(*found)
+    assert CALLS == ["forward", "backward", "backward"]

@@ -11,7 +11,7 @@ import pytest
 from gnomon import autograd, engine, nd
 from gnomon.base import DTypeError, EngineError, GnomonError, ParamError, ShapeError
 from gnomon.ndarray.api import functions
-from gnomon.ops import Op, op
+from gnomon.ops import Op, op, param
 from gnomon.ops.property import Operator, OperatorProperty, register_op_property
 from gnomon.ops.requests import SAVERS
 from gnomon.resource import ResourceRequest
@@ -328,3 +328,37 @@ def test_a_value_stored_elsewhere_has_nothing_more_to_do_with_its_old_memory(use
         np.testing.assert_array_equal(use(a, nd.zeros((3, 4))).asnumpy(), np.full((3, 4), 4.0))
         np.testing.assert_array_equal(looker.asnumpy(), np.full((1, 4), 4.0))
         assert all((x.asnumpy() == 7).all() for x in others)
+
+
+def test_an_error_of_an_operator_of_ones_own_is_raised_where_it_is_called():
+    @op("test_faulty", inputs=("data",))
+    class Faulty(Op):
+        """Fails."""
+
+        by: int = param(1)
+
+        def forward(self, data):
+            raise ArithmeticError("mine")
+
+    x = nd.ones((2, 2))
+    x.attach_grad()
+    with autograd.record():
+        for given in (x, nd.dot(x, x), nd.relu(x)):
+            with pytest.raises(ArithmeticError, match="mine") as caught:
+                nd.test_faulty(given, by=2)
+            assert caught.value.__context__ is None
+    with pytest.raises(ArithmeticError, match="mine") as caught:
+        nd.test_faulty(x)
+    assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("wrong", [(True, 2), (1.0, 2), [True, 2], (np.bool_(True), 2)])
+def test_numbers_in_tuples_are_told_apart_by_their_types(wrong):
+    x = nd.ones((2, 2))
+    for _ in range(2):
+        assert nd.tile(x, reps=(1, 2)).shape == (2, 4)
+        with pytest.raises(GnomonError, match="tile: argument 'reps': expected tuple of ints"):
+            nd.tile(x, reps=wrong)
+    assert nd.sum(x, axis=(1,)).shape == (2,)
+    with pytest.raises(GnomonError, match="sum: argument 'axis'"):
+        nd.sum(x, axis=(True,))

@@ -6,6 +6,7 @@ anything is written. What is accepted all the same must compute what the oracle 
 
 from __future__ import annotations
 
+import inspect
 import io
 import re
 import struct
@@ -17,6 +18,7 @@ import pytest
 
 from gnomon import shadow
 from gnomon.base import DTypeError, GnomonError, ShapeError
+from gnomon.expr import ext
 from gnomon.expr.oracle import evaluate
 from gnomon.shadow import Random, Tensor, TensorContainer
 from gnomon.shape import prod
@@ -248,3 +250,31 @@ def test_what_is_no_stream_or_no_tensor(bad):
             is None
         )
         assert stream.getvalue() == b""
+
+
+def test_a_call_of_a_traced_function_names_it():
+    @shadow.jit
+    def step(w, g):
+        w[:] = w - g
+
+    w = shadow.Tensor(np.ones(3, np.float32))
+    with pytest.raises(TypeError, match=r"^step: missing a required argument: 'g'$"):
+        step(w)
+    with pytest.raises(TypeError, match=r"^step: too many positional arguments$"):
+        step(w, w, w)
+    with pytest.raises(TypeError, match=r"^step: .*'gg'.*did you mean 'g'"):
+        step(w, g=w, gg=w)
+
+
+def test_names_that_are_nearly_there():
+    for name, meant in (("redcue", "reduce"), ("Tenosr", "Tensor"), ("trasnpose", "transpose")):
+        with pytest.raises(AttributeError, match=f"{name}.*did you mean '{meant}'"):
+            getattr(shadow, name)
+
+
+def test_names_of_extensions_are_functions():
+    found = {name for name, value in vars(ext).items() if not name.startswith("_")
+             and inspect.ismodule(value)}  # fmt: skip
+    assert found == {"complex_"}
+    with pytest.raises(AttributeError, match="slice"):
+        _ = ext.slice

@@ -148,6 +148,10 @@ def test_what_a_bucketing_module_refuses():
         mx.mod.BucketingModule.load("x", 1)
     with pytest.raises(GnomonError, match="call bind first"):
         mx.mod.BucketingModule(bucketed, 8).forward(batch(8))
+    plain = mx.io.DataBatch(batch(8).data, batch(8).label)
+    for use in (module.forward, module.prepare, module.forward_backward):
+        with pytest.raises(TypeError, match=r"data_batch.*a bucket_key.*got neither"):
+            use(plain)
     with pytest.raises(GnomonError, match="inputs_need_grad"):
         module.get_input_grads()
 
@@ -278,3 +282,14 @@ def test_what_feed_forward_refuses():
         regression(num_epoch=1).fit([[1, 2]])
     with pytest.raises(ParamError, match="fitted"):
         regression().save("x", 1)
+
+
+def test_no_monitor_sees_a_module_in_python():
+    chain = mx.mod.SequentialModule()
+    network = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=3)
+    chain.add(mx.mod.Module(network, label_names=None))
+    chain.add(mx.mod.PythonLossModule(), take_labels=True, auto_wiring=True)
+    chain.bind([("data", (2, 8))], [("softmax_label", (2,))])
+    for module in (chain, mx.mod.PythonLossModule()):
+        with pytest.raises(NotImplementedError, match="PythonLossModule must define install_monit"):
+            module.install_monitor(mx.mon.Monitor(1))

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import gnomon as mx
-from gnomon.base import ParamError
+from gnomon import base, model
+from gnomon.base import GnomonError, ParamError
+from gnomon.module import base_module
 
 X = np.random.default_rng(0).normal(size=(12, 3)).astype("f")
 Y = (X @ np.array([[1.0], [2.0], [-1.0]], "f")).ravel()
@@ -114,3 +116,62 @@ def test_helpers_that_older_programs_import():
     assert first.asnumpy().tolist() == [[1, 2]]
     assert second.asnumpy().tolist() == [[3, 4]]
     assert whole.asnumpy().tolist() == [5, 6]
+
+
+@pytest.mark.parametrize("kvstore", ["local", "device", None])
+def test_functions_that_modules_of_programs_import(kvstore):
+    names, count = ["a", "b"], 1 if kvstore is None else 2
+    args = {name: mx.nd.ones((2,)) for name in names}
+    params = [[mx.nd.ones((2,)) for _ in range(count)] for _ in names]
+    grads = [[mx.nd.ones((2,)) * (k + 1) for _ in range(count)] for k in range(2)]
+    optimizer = mx.optimizer.SGD(learning_rate=0.5, param_idx2name=dict(enumerate(names)))
+    store, on_store = model._create_kvstore(kvstore, count, args)
+    if store is not None:
+        model._initialize_kvstore(
+            kvstore=store,
+            param_arrays=params,
+            arg_params=args,
+            param_names=names,
+            update_on_kvstore=on_store,
+        )
+    if on_store:
+        store.set_optimizer(optimizer)
+        model._update_params_on_kvstore(params, grads, store, names)
+    else:
+        updater = mx.optimizer.get_updater(optimizer)
+        model._update_params(params, grads, updater, count, store, names)
+    assert (store is None, on_store) == (kvstore is None, kvstore is not None)
+    found = [[array.asnumpy().tolist() for array in arrays] for arrays in params]
+    assert found == [[[1 - 0.5 * count * (k + 1)] * 2] * count for k in range(2)]
+
+
+def test_parameters_are_updated_by_any_function():
+    seen = []
+    params = [[mx.nd.ones((2,))] for _ in range(3)]
+    grads = [[mx.nd.ones((2,))], [None], [mx.nd.ones((2,))]]
+    model._update_params(params, grads, lambda i, g, w: seen.append((i, len(g), len(w))), 1)
+    assert seen == [((0, 2), 2, 2)]
+    with pytest.raises(ParamError, match="arrays on 2 devices"):
+        model._update_params(params, grads, None, 2)
+
+
+def test_names_and_shapes_of_inputs_are_checked():
+    net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2)
+    base_module._check_input_names(net, ["data"], "data", True)
+    with pytest.raises(ValueError, match=r"data_names.*'date'; did you mean 'data'"):
+        base_module._check_input_names(net, ["date"], "data", True)
+    with pytest.warns(UserWarning, match="label_names"):
+        base_module._check_input_names(net, ["label"], "label", False)
+    (data,), labels = base_module._parse_data_desc(["data"], [], [("data", (2, 3))], None)
+    assert (data, data.shape, labels) == (mx.io.DataDesc("data", (2, 3)), (2, 3), None)
+    assert [base_module._as_list(x) for x in (None, (1, 2), 3)] == [[None], (1, 2), [3]]
+
+
+def test_there_is_no_c_library():
+    assert not hasattr(base._LIB, "MXGetVersion")
+    base.check_call(0)
+    with pytest.raises(AttributeError, match=r"_LIB\.MXGetVersion: gnomon has no C library"):
+        base.check_call(base._LIB.MXGetVersion())
+    with pytest.raises(GnomonError, match="check_call"):
+        base.check_call(-1)
+    assert base.mx_uint(3).value == 3 and base.mx_float(0.5).value == 0.5

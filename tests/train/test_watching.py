@@ -154,6 +154,11 @@ def test_summary_counts_what_is_trained(capsys):
     assert f"Total params: {6 * 2 * 9}" in capsys.readouterr().out
     visualization.print_summary(net)
     assert "Total params: 0" in capsys.readouterr().out
+    net = mx.sym.Convolution(mx.sym.Variable("data"), kernel=(3, 3), num_filter=4)
+    net = mx.sym.BatchNorm(mx.sym.Convolution(net, kernel=(1, 1), num_filter=4, no_bias=True))
+    net = mx.sym.FullyConnected(net, num_hidden=10)
+    visualization.print_summary(net)  # of no shapes: the biases, as MXNet
+    assert "Total params: 14" in capsys.readouterr().out
     with pytest.raises(TypeError, match="Symbol"):
         visualization.print_summary("net")
 

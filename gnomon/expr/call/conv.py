@@ -17,7 +17,7 @@ from gnomon.expr.call import windowed
 from gnomon.expr.call.windowed import Parts
 from gnomon.expr.composite import Call, composite
 from gnomon.expr.ext import broadcast_axis, reduce, reshape
-from gnomon.expr.ext.patch import Patch
+from gnomon.expr.ext.pack_col2patch import Patch
 from gnomon.expr.node import Expr
 from gnomon.expr.window import Sizes, places, span, windows
 from gnomon.ground.record import record

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from gnomon.expr.call.dot import batch_dot
 from gnomon.expr.ext import broadcast_to, reduce, reshape, transpose
-from gnomon.expr.ext.patch import Pack, Patch, Unpack
+from gnomon.expr.ext.pack_col2patch import Pack, Patch, Unpack
 from gnomon.expr.node import Expr
 from gnomon.ground.record import record
 from gnomon.shape import prod

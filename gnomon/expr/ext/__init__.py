@@ -1,9 +1,8 @@
 """Extensions: expressions given by an index rule, one file each, with adjoint and cases."""
 
-from gnomon.expr.ext.broadcast import broadcast_axis
+from gnomon.expr.ext.broadcast_axis import broadcast_axis
 from gnomon.expr.ext.broadcast_scalar import broadcast_scalar
 from gnomon.expr.ext.broadcast_with_axis import broadcast_keepdim, broadcast_with_axis
-from gnomon.expr.ext.choose import mat_choose_row_element
 from gnomon.expr.ext.chpool import ch_unpool, chpool
 from gnomon.expr.ext.complex_ import (
     complex_abs_square,
@@ -26,11 +25,12 @@ from gnomon.expr.ext.implicit_dot import implicit_dot
 from gnomon.expr.ext.interpolate import interpolate
 from gnomon.expr.ext.iota import iota
 from gnomon.expr.ext.mask import mask
+from gnomon.expr.ext.mat_choose_row_element import mat_choose_row_element
 from gnomon.expr.ext.mirror import mirror
-from gnomon.expr.ext.patch import pack_col2patch, unpack_patch2col
+from gnomon.expr.ext.pack_col2patch import pack_col2patch, unpack_patch2col
 from gnomon.expr.ext.philox import philox
 from gnomon.expr.ext.pool import pool, unpool
-from gnomon.expr.ext.range import range_
+from gnomon.expr.ext.range_ import range_
 from gnomon.expr.ext.reduce import arg_reduce, broadcast_to, reduce
 from gnomon.expr.ext.reduce_except_dim import reduce_except_dim, sum_rows, sumall_except_dim
 from gnomon.expr.ext.reduce_with_axis import reduce_keepdim, reduce_with_axis
@@ -38,10 +38,10 @@ from gnomon.expr.ext.regions import regions
 from gnomon.expr.ext.repmat import repmat
 from gnomon.expr.ext.reshape import reshape
 from gnomon.expr.ext.scan import cumprod, cumsum, logcumsumexp, scan
-from gnomon.expr.ext.slice import crop, pad, slice_
+from gnomon.expr.ext.slice_ import crop, pad, slice_
 from gnomon.expr.ext.take import mat_fill_row_element, one_hot, pick, take, take_grad
 from gnomon.expr.ext.transpose import swapaxis, transpose, transpose_indices
-from gnomon.expr.ext.upsampling import upsampling_nearest
+from gnomon.expr.ext.upsampling_nearest import upsampling_nearest
 
 __all__ = [
     "arg_reduce",

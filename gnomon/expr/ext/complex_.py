@@ -15,7 +15,7 @@ from gnomon.dtype import DType
 from gnomon.expr.arguments import explained
 from gnomon.expr.composite import Chainer, composite
 from gnomon.expr.ext.reduce import broadcast_to
-from gnomon.expr.ext.slice import slice_
+from gnomon.expr.ext.slice_ import slice_
 from gnomon.expr.index import Index
 from gnomon.expr.node import Buffer, Expr, Scalar
 from gnomon.expr.term import Term

@@ -9,7 +9,7 @@ from gnomon.dtype import DType
 from gnomon.expr.arguments import explained
 from gnomon.expr.axes import normal_axis
 from gnomon.expr.composite import Chainer, composite
-from gnomon.expr.ext.slice import slice_
+from gnomon.expr.ext.slice_ import slice_
 from gnomon.expr.index import Index
 from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.term import Term

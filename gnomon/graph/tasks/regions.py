@@ -156,7 +156,7 @@ def lasting(
     tasks: Sequence[Task], life: Life, found: Sequence[Region]
 ) -> Callable[[Entry], Lasting]:
     """What the memory plan is told of values: those of a region live as long as the region."""
-    begin, end = list(range(len(tasks))), list(range(len(tasks)))
+    begin, end = list(range(len(tasks))), list(range(len(tasks) + 1))
     branch_of = {k: c for c, chain in enumerate(c for r in found for c in r.chains) for k in chain}
     region_of = {k: number for number, r in enumerate(found) for c in r.chains for k in c}
     for region in found:

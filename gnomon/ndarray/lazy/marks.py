@@ -149,9 +149,15 @@ def _has_own_gradient(kind: type[Any]) -> bool:
     return kind.backward is not Op.backward and "random" not in parameters(kind.backward)
 
 
+@functools.lru_cache(maxsize=1024)
+def is_own(kind: type[Any]) -> bool:
+    """Whether an operator is a program's own: what is wrong with it is told where it is called."""
+    return kind.__module__.partition(".")[0] != __name__.partition(".")[0]
+
+
 def effects(op: Any, layouts: Sequence[Layout], outs: Sequence[Any], train: bool) -> Effects:
     """What an operator does beside its results, on operands of these layouts."""
-    if not (op.aux_names or op.is_random):
+    if not (op.aux_names or op.is_random or is_own(type(op))):
         return Effects((), ())
     count = len(op.arguments())
     draws = Draws(lambda: Buffer((2,), int64))

@@ -35,6 +35,7 @@ MOST = 128  # operators in a trace
 MOST_OF_SMALL = 24
 _KEPT = 8192  # trace nodes and recipes in all; beyond, they are learnt anew
 
+_UNKNOWN: Final = object()
 _ASKED = {"train", "random"}  # what the value of a map does not depend on
 
 Layouts = tuple[Layout, ...]
@@ -82,12 +83,11 @@ def rule_of(op: Any, sharing: Sharing, layouts: Layouts) -> Rule | None:
         ShapeError, DTypeError: it does not take such operands.
     """
     rules = sharing.kind.rules
-    try:
-        found: Rule | None = rules[layouts]
-    except KeyError:
+    found: Any = rules.get(layouts, _UNKNOWN)
+    if found is _UNKNOWN:  # and no `except`: an error of the operator is nobody else's
         found = _rule(op, sharing, layouts)
         LEARNT.put(rules, layouts, found)
-    return found
+    return found  # type: ignore[no-any-return]
 
 
 def _are_alike(layouts: Layouts) -> bool:
