@@ -422,7 +422,9 @@ class WhileRunner(Loop):
                     (steps.answer,) = self.made(steps, 0, given)
                 bound = steps.bound(body, numbers, given, none)
                 bound = bound._replace(requests=["null"] * len(bound.args))
-                pair.append(Executor(Network(body), steps.ctx, bound, {}, outputs=[steps.answer]))
+                arena = pair[0].arena if pair else None  # one for all: no slot has another
+                network, answer = Network(body), [steps.answer]
+                pair.append(Executor(network, steps.ctx, bound, {}, arena, outputs=answer))
             made = replay(pair[0], pair[1], pair[0]._mode(False), 2)
             steps.rolls[key] = None if made is None else Roll(slots, made)
         found = steps.rolls[key]

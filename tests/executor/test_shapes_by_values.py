@@ -148,7 +148,7 @@ def test_bodies_of_while_and_cond() -> None:
 def test_numeric_gradients() -> None:
     given = {"data": ROWS + 1, "index": np.array([1, 0, 1, 1.0])}
     for net in (picked(), mx.sym.square(picked()), mx.sym.sum(picked())):
-        mx.test_utils.check_numeric_gradient(net, given, grad_nodes=["data"], rtol=0.01)
+        mx.test_utils.check_numeric_gradient(net, given, grad_nodes=["data"], atol=0.1)
     wrong = mx.sym.contrib.gradientmultiplier(picked(), scalar=3)
     with pytest.raises(AssertionError):
-        mx.test_utils.check_numeric_gradient(wrong, given, grad_nodes=["data"], rtol=0.01)
+        mx.test_utils.check_numeric_gradient(wrong, given, grad_nodes=["data"], atol=0.1)

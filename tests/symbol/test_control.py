@@ -263,3 +263,24 @@ def test_shapes_of_loops_in_loops_are_inferred_once():
     out, last = mx.sym.contrib.foreach(body, mx.sym.var("data"), mx.sym.var("state"))
     shapes = mx.sym.Group([out, last]).infer_shape(data=(3, 2), state=(2,))[1]
     assert shapes == [(3, *(1,) * 40, 2), (2,)]
+
+
+def test_conditions_with_working_memory_of_their_own():
+    sym, nd = mx.sym, mx.nd
+    names = sym.var("i"), sym.var("word"), sym.var("total")
+
+    def goes_on(i, word, total):
+        return sym.broadcast_logical_and(i < 30, sym.sum(word != 9) > 0)
+
+    def step(i, word, total):
+        after = sym.broadcast_mod(word + 3, sym.ones((1,)) * 7)
+        return after, [i + 1, after, total + sym.sum(after)]
+
+    rows, ends = sym.contrib.while_loop(goes_on, step, list(names), 30)
+    for k in range(5):
+        start = {"i": nd.zeros((1,)), "word": nd.array([k, 5]), "total": nd.zeros((1,))}
+        found = sym.Group([rows, *ends]).bind(mx.cpu(), start).forward()
+        steps = np.arange(1, 31)[:, None]
+        wanted = (np.array([k, 5]) + 3 * steps) % 7
+        np.testing.assert_array_equal(found[0].asnumpy(), wanted)
+        assert (found[1].asscalar(), found[3].asscalar()) == (30, wanted.sum())

@@ -6,6 +6,7 @@ the vector of all tokens that are not indexed. Files have a token and its number
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -115,6 +116,7 @@ class _TokenEmbedding(Vocabulary):
             FileError: it cannot be read.
             FormatError: its lines are no tokens with numbers, as many in each.
         """
+        logging.info("reading the vectors of tokens from %s", pretrained_file_path)
         tokens, found = read_vectors(pretrained_file_path, elem_delim, encoding)
         self._extend([token for token in tokens if token not in self._token_to_idx])
         vectors = np.empty((len(self), found.shape[1]), np.float32)

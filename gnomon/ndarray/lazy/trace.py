@@ -84,7 +84,7 @@ def rule_of(op: Any, sharing: Sharing, layouts: Layouts) -> Rule | None:
     """
     rules = sharing.kind.rules
     found: Any = rules.get(layouts, _UNKNOWN)
-    if found is _UNKNOWN:  # and no `except`: an error of the operator is nobody else's
+    if found is _UNKNOWN:  # no `except`: it would stand behind an error of the operator
         found = _rule(op, sharing, layouts)
         LEARNT.put(rules, layouts, found)
     return found  # type: ignore[no-any-return]
