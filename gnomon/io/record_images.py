@@ -317,7 +317,9 @@ class RecordImages(Part, SourceIter):
         if dtype == "uint8":
             return Normalizer(self.data_shape, np.zeros((channels, 1, 1)), np.ones(channels), dtype)
         mean = np.array([self.mean_r, self.mean_g, self.mean_b, self.mean_a][:channels])
-        std = self._deviations(np.array([self.std_r, self.std_g, self.std_b, self.std_a][:channels]))
+        std = self._deviations(
+            np.array([self.std_r, self.std_g, self.std_b, self.std_a][:channels])
+        )
         wide: Any = mean.reshape(-1, 1, 1)
         if self.mean_img:
             wide = self._mean_image()

@@ -31,7 +31,7 @@ WORD_AT = struct.Struct("<I")
 WHOLE, FIRST, MIDDLE, LAST = range(4)
 LIMIT = 1 << 29
 CHUNK = 1 << 20
-LARGE = 1 << 16
+LARGE = 1 << 14
 AT_ONCE = 1 << 16  # few enough that a cache holds them from when they are cut to when they go
 
 ReadAt = Callable[[int, int], bytes]
@@ -183,8 +183,36 @@ def records(r: Blocks) -> Iterator[bytes | None]:
             end = cut(r.block, at, found)
         if found:
             yield from r.handing(found, r.begin + end)
+        elif r.offset < r.end:
+            yield record(r)
+            yield from large_records(r)
         else:
-            yield record(r) if r.offset < r.end else None
+            yield None
+
+
+def large_records(r: Blocks) -> Iterator[bytes]:
+    """The records from here on that are large, of one part and not in the block.
+
+    Each is read by itself, to where it stays; then the header of the next one, which is the block.
+    """
+    read, header, stop, here = r.read_at, HEADER.unpack_from, r.end, r.offset
+    start, held = here - r.begin, r.begin + len(r.block)
+    if start < 0 or here + 8 > held:
+        return
+    magic, length = header(r.block, start)
+    while magic == MAGIC and LARGE < length < LIMIT:
+        end = here + 8 + (length + 3 & ~3)
+        if not held < end < stop - 8:
+            return
+        data, block = read(length, here + 8), read(HEADER.size, end)
+        if len(data) < length or not block.startswith(MAGIC) or len(block) < HEADER.size:
+            return
+        r.offset = r.begin = here = end
+        r.block = block
+        yield data
+        if r.offset != here:
+            return
+        magic, length = header(block)
 
 
 def record(r: Blocks) -> bytes:
@@ -194,19 +222,18 @@ def record(r: Blocks) -> bytes:
         FormatError: it is damaged; it names file and offset. `r` stays where it is.
     """
     offset, start, block = r.offset, r.offset - r.begin, r.block
-    if start >= 0 and block.startswith(MAGIC, start) and start + 8 <= len(block):
+    if not 0 <= start <= len(block) - HEADER.size:
+        r.hold(HEADER.size)
+        start, block = 0, r.block
+    if block.startswith(MAGIC, start) and start + 8 <= len(block):
         (length,) = WORD_AT.unpack_from(block, start + 4)
         size = 8 + (length + 3 & ~3)
-        if LARGE < size < LIMIT and offset + size < r.end:
-            data = r.read_at(length, offset + 8)
-            r.begin, r.block = offset + size, r.read_at(HEADER.size, offset + size)
-            if len(data) == length and r.block.startswith(MAGIC):
-                r.offset = r.begin
+        if start + size + 4 > len(block) and size < LIMIT and offset + size < r.end:
+            for data in large_records(r):
                 return data
-        elif start + size + 4 > len(block) and size < LIMIT and offset + size < r.end:
             r.hold(size + 8)
             start, block = 0, r.block
-        if size <= LARGE and block.startswith(MAGIC, start + size):  # most are of one part
+        if block.startswith(MAGIC, start + size):  # most are of one part
             r.offset += size
             return block[start + 8 : start + 8 + length]
     try:

@@ -268,3 +268,12 @@ def test_damage_in_records_is_told_with_its_place(tmp_path, kind, record, words)
         file.write(record)
     with pytest.raises(mx.MXNetError, match=rf"x\.rec: offset 0: .*{words}"):
         next(kind(1, (3, 8, 8), path_imgrec=str(tmp_path / "x.rec")))
+
+
+def test_a_png_takes_no_memory_for_what_it_claims(monkeypatch):
+    whole = cv2.imencode(".png", np.zeros((4, 4, 3), np.uint8))[1].tobytes()
+    assert image.imdecode(whole + b"behind its end").shape == (4, 4, 3)
+    at = whole.index(b"IDAT") - 4
+    monkeypatch.setattr(cv2, "imdecode", None)
+    with pytest.raises(mx.MXNetError, match=r"expected an image, .* a part of 1996488\d+"):
+        image.imdecode(whole[:at] + b"\x77" + whole[at + 1 :])
