@@ -11,16 +11,22 @@ elsewhere the bytes are searched for one, which would show that the length is wr
 from __future__ import annotations
 
 import contextlib
+import functools
 import struct
 from collections.abc import Callable, Iterator
 from operator import length_hint
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gnomon.base import FormatError, GnomonError
+from gnomon.base import FormatError, GnomonError, Later
 from gnomon.ground.files import kind_of
-from gnomon.native.serve import Later
 from gnomon.native.words import native, word_at
+
+if TYPE_CHECKING:
+    from gnomon.native import serve
+else:
+    serve = Later("gnomon.native.serve")
 
 MAGIC_WORD = 0xCED7230A
 MAGIC = struct.pack("<I", MAGIC_WORD)
@@ -32,7 +38,8 @@ WHOLE, FIRST, MIDDLE, LAST = range(4)
 LIMIT = 1 << 29
 CHUNK = 1 << 20
 LARGE = 1 << 14
-AT_ONCE = 1 << 16  # few enough that a cache holds them from when they are cut to when they go
+FEW = 16  # blocks cut in Python before native code is loaded, which takes milliseconds
+AT_ONCE = 1 << 16  # few enough that a cache holds them until they go
 
 ReadAt = Callable[[int, int], bytes]
 
@@ -165,7 +172,10 @@ def cut(block: bytes, at: int, found: list[bytes]) -> int:
     return at
 
 
-_cut_natively = Later(cut, None, 4096)  # of 64 KB; compiling takes half a second
+@functools.cache
+def _cut_natively() -> serve.Later:
+    """`cut` as native code, compiled where that pays: it takes half a second."""
+    return serve.Later(cut, None, 4096)
 
 
 def records(r: Blocks) -> Iterator[bytes | None]:
@@ -176,9 +186,11 @@ def records(r: Blocks) -> Iterator[bytes | None]:
     Raises:
         FormatError: as `record`.
     """
+    times = 0
     while True:
         found, at = list[bytes](), r.offset - r.begin
-        end = _cut_natively.way(r.block, at, found)
+        times += 1
+        end = _cut_natively().way(r.block, at, found) if times > FEW else None
         if end is None:
             end = cut(r.block, at, found)
         if found:
