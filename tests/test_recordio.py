@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 from gnomon import recordio
 from gnomon.base import FormatError, GnomonError, ParamError, UnknownNameError
-from gnomon.recordio import IRHeader, MXIndexedRecordIO, MXRecordIO, pack, unpack
+from gnomon.native.serve import served
+from gnomon.recordio import IRHeader, MXIndexedRecordIO, MXRecordIO, pack, parts, unpack
 from gnomon.recordio.parts import LIMIT, MAGIC, encode
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -136,6 +137,19 @@ def test_records_of_all_sizes_in_turn(tmp_path):
             if len(found) == 6:
                 break
         assert found == [wanted[k] for k in (25, 26, 4, 5, 2, 3)]
+
+
+@settings(max_examples=150)
+@given(st.lists(st.sampled_from([*RECORDS, MAGIC, b"", b"a"]), max_size=9), st.data())
+def test_native_code_finds_the_records_that_python_finds(records, data):
+    block = bytearray(b"".join(map(encode, records)) + MAGIC)
+    for _ in range(data.draw(st.integers(0, 3))):
+        block[data.draw(st.integers(0, len(block) - 1))] = data.draw(st.integers(0, 255))
+    at = data.draw(st.integers(-5, len(block) + 5))
+    ways = [(parts.cut, []), (served(parts.cut)[0], [])]
+    ends = [way(bytes(block), at, found) for way, found in ways]
+    assert ends[0] == ends[1]
+    assert ways[0][1] == ways[1][1]
 
 
 def test_a_file_that_is_closed_while_it_is_read(tmp_path):

@@ -126,7 +126,7 @@ def parts(rows: Sequence[Row], given: argparse.Namespace) -> Iterator[tuple[str,
     for chunk in range(given.chunks):
         own = rows[chunk * size : (chunk + 1) * size]
         name = f"_{chunk}" if given.chunks > 1 else ""
-        tests, train = int(len(own) * given.test_ratio), int(len(own) * given.train_ratio)
+        tests, train = int(size * given.test_ratio), int(size * given.train_ratio)
         if given.train_ratio == 1:
             yield name, own
             continue

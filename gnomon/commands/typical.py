@@ -19,8 +19,10 @@ from gnomon import symbol as sym
 from gnomon.gluon import nn, rnn
 from gnomon.io import NDArrayIter
 from gnomon.module import Module
+from gnomon.native.serve import served
 from gnomon.ops import registry
 from gnomon.ops.op import Op
+from gnomon.recordio.parts import cut
 
 BATCH, WIDTH, CLASSES = 8, 16, 3
 STEPS = 4  # of training: recorded ones that come again become programs
@@ -34,7 +36,7 @@ def work() -> None:
     for dtype, shape in itertools.product(("float32", "int32"), SHAPES):
         movements(nd.ones(shape, dtype=dtype))
         reductions(nd.ones(shape, dtype=dtype))
-    for part in (rows, maps, choices, draws, formulas, imperative, bound):
+    for part in (rows, maps, choices, draws, formulas, imperative, bound, records):
         part()
     nd.waitall()
 
@@ -67,6 +69,11 @@ def movements(x: nd.NDArray) -> None:
 def _subsets(rank: int) -> Iterator[tuple[int, ...]]:
     for count in range(1, rank + 1):
         yield from itertools.combinations(range(rank), count)
+
+
+def records() -> None:
+    """What finds records in a file."""
+    served(cut)
 
 
 def rows() -> None:

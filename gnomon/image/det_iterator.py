@@ -10,6 +10,7 @@ import numpy as np
 
 from gnomon import ndarray as nd
 from gnomon.base import DTypeError, FormatError, ParamError, complaint
+from gnomon.ground.files import naming
 from gnomon.image.augmenters import MEAN, STD
 from gnomon.image.detection import CreateDetAugmenter, Label
 from gnomon.image.iterator import ImageIter
@@ -75,7 +76,7 @@ class ImageDetIter(ImageIter):
             **kwargs,
         )
         self.skipped = 0
-        shapes = {self._objects(self._label(key)).shape for key in self.seq}
+        shapes = {self._objects(self._label(key), key).shape for key in self.seq}
         widths = {width for _, width in shapes}
         if len(widths) > 1:
             expected = "objects of the same number of numbers"
@@ -101,8 +102,12 @@ class ImageDetIter(ImageIter):
             return np.asarray((self.imglist or {})[key][0], np.float32)
         return np.asarray(self._sample(key)[0], np.float32)
 
-    def _objects(self, label: Label) -> Label:
-        """The objects of a label as rows, those without an area left out."""
+    def _objects(self, label: Label, key: int) -> Label:
+        """The objects of a sample's label as rows, those without an area left out."""
+        with naming(self._place(key)):
+            return self._parsed(label)
+
+    def _parsed(self, label: Label) -> Label:
         expected = "[header, width, ..., objects] with 5 numbers or more for each object"
         if label.size < 2 + BOX:
             raise FormatError(f"ImageDetIter: expected {expected}, got {label.size} numbers")
@@ -118,8 +123,11 @@ class ImageDetIter(ImageIter):
 
     def _row(self) -> list[tuple[Any, Any]]:
         raw, data = self.next_sample()
-        objects = self._objects(np.asarray(raw, np.float32)).copy()
-        image, objects = self.augmentation_transform(self.imdecode(data), objects)
+        key = self.seq[self.cur - 1]
+        objects = self._objects(np.asarray(raw, np.float32), key).copy()
+        with naming(self._place(key)):
+            image = self.imdecode(data)
+        image, objects = self.augmentation_transform(image, objects)
         self.check_valid_image([image])
         seen = (objects[:, 3] > objects[:, 1]) & (objects[:, 4] > objects[:, 2])
         if not (seen & (objects[:, 0] >= 0)).any():

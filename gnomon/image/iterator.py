@@ -16,6 +16,7 @@ import numpy as np
 from gnomon import ndarray as nd
 from gnomon import recordio
 from gnomon.base import FormatError, ParamError, ShapeError, complaint
+from gnomon.ground.files import naming
 from gnomon.image.augmenters import Augmenter, CreateAugmenter
 from gnomon.image.functions import imdecode
 from gnomon.io.desc import DataBatch, DataDesc
@@ -138,12 +139,20 @@ class ImageIter(DataIter):
         if self.imgrec is None:
             label, name = (self.imglist or {})[key]
             return label, self.read_image(name)
-        header, data = recordio.unpack(self.imgrec[key])
-        if self.imglist is None:
-            return header.label, data
-        if header.id not in self.imglist:
-            raise FormatError(f"record {header.id}: the list of images has no label for it")
+        record = self.imgrec[key]
+        with naming(self._place(key)):
+            header, data = recordio.unpack(record)
+            if self.imglist is None:
+                return header.label, data
+            if header.id not in self.imglist:
+                raise FormatError(f"record {header.id}: the list of images has no label for it")
         return self.imglist[header.id][0], data
+
+    def _place(self, key: int) -> str:
+        """Where a sample comes from, for errors."""
+        if self.imgrec is None:
+            return str((self.imglist or {})[key][1])
+        return f"{self.imgrec.path}: offset {self.imgrec.offsets(key)}"
 
     def next(self) -> DataBatch:
         rows, self._carried = self._carried, []
@@ -172,12 +181,13 @@ class ImageIter(DataIter):
     def _row(self) -> list[tuple[Any, Any]]:
         """Image and label of the next sample; none where it is passed over."""
         label, data = self.next_sample()
-        image = self.augmentation_transform(self.imdecode(data))
+        with naming(self._place(self.seq[self.cur - 1])):
+            image = self.augmentation_transform(self.imdecode(data))
+            label = np.atleast_1d(np.asarray(label, np.float32))
+            if len(label) < self.label_width:
+                expected = f"{self.label_width} labels"
+                raise FormatError(f"ImageIter: expected {expected}, got {len(label)}")
         self.check_valid_image([image])
-        label = np.atleast_1d(np.asarray(label, np.float32))
-        if len(label) < self.label_width:
-            expected = f"{self.label_width} labels"
-            raise FormatError(f"ImageIter: expected {expected}, got {len(label)}")
         return [(self.postprocess_data(image).asnumpy(), label[: self.label_width])]
 
     def _labels(self, rows: Sequence[Any]) -> Any:

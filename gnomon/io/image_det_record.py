@@ -37,6 +37,10 @@ class ImageDetRecordIter(DetDefaultAugmenter, RecordImages):
         0, high=1 << 20, doc="Length of labels in a batch; 0 for that of the longest."
     )
     label_pad_value: float = param(-1.0, doc="What fills labels up.")
+    std_r: float = param(0.0, doc="What red is divided by, if it is above 0.")
+    std_g: float = param(0.0, doc="What green is divided by, if it is above 0.")
+    std_b: float = param(0.0, doc="What blue is divided by, if it is above 0.")
+    std_a: float = param(0.0, doc="What alpha is divided by, if it is above 0.")
 
     def _prepare(self) -> None:
         self._samplers = self.samplers()
@@ -58,6 +62,9 @@ class ImageDetRecordIter(DetDefaultAugmenter, RecordImages):
             if self.skip_corrupt:
                 return 0
             raise self._damage(number, error) from error
+
+    def _deviations(self, std: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        return np.where(std > 0, std, 1)
 
     @property
     def provide_label(self) -> list[DataDesc]:

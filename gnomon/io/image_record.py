@@ -44,7 +44,8 @@ class ImageRecordIter(DefaultAugmenter, RecordImages):
         return [DataDesc(self.label_name, (self.batch_size, *width))]
 
     def _checked(self, label: Any, number: int) -> Any:
-        if len(label) < self.label_width:
+        most = len(label) if self.path_imglist else self.label_width  # lists may have more
+        if not self.label_width <= len(label) <= most:
             expected = f"{self.label_width} labels (label_width)"
             raise FormatError(f"record {number}: expected {expected}, got {len(label)}")
         return label[: self.label_width]

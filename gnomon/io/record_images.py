@@ -317,14 +317,20 @@ class RecordImages(Part, SourceIter):
         if dtype == "uint8":
             return Normalizer(self.data_shape, np.zeros((channels, 1, 1)), np.ones(channels), dtype)
         mean = np.array([self.mean_r, self.mean_g, self.mean_b, self.mean_a][:channels])
-        std = np.array([self.std_r, self.std_g, self.std_b, self.std_a][:channels])
-        if self._scaled and not std.all():
-            raise ParamError(complaint(type(self).__name__, "std_r", "no deviation of 0", 0))
+        std = self._deviations(
+            np.array([self.std_r, self.std_g, self.std_b, self.std_a][:channels])
+        )
         wide: Any = mean.reshape(-1, 1, 1)
         if self.mean_img:
             wide = self._mean_image()
         factor = self.scale / std if self._scaled else np.ones(channels)
         return Normalizer(self.data_shape, wide, factor, dtype)
+
+    def _deviations(self, std: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """What colours are divided by, of what the options say."""
+        if self._scaled and not std.all():
+            raise ParamError(complaint(type(self).__name__, "std_r", "no deviation of 0", 0))
+        return std
 
     def _mean_image(self) -> Any:
         """The image in `mean_img`, or the mean of all images, which is saved there."""

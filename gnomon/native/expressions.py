@@ -177,9 +177,34 @@ class Expressions(Conversions):
     # --- elements -------------------------------------------------------------------------------
 
     def of_Subscript(self, node: ast.Subscript) -> Value:
+        if isinstance(node.slice, ast.Slice):
+            return self.part(node, node.slice)
         owner, index = self.operands([node.value, node.slice])
         known, number = self.constant(node.slice)
         return self.element(owner, self.unboxed(index), number if known else None)
+
+    def part(self, node: ast.Subscript, part: ast.Slice) -> Value:
+        """Some neighbouring bytes."""
+        if part.lower is None or part.upper is None or part.step is not None:
+            raise KitError(f"{ast.unparse(node)!r}: a slice needs a start and an end, and no step")
+        owner, *bounds = self.operands([node.value, part.lower, part.upper])
+        if owner.kind.cls is not bytes:
+            raise KitError(f"slices of {owner.kind} are not supported")
+        places = [f"%w{self.number()}" for _ in bounds]
+        self.allocas += [f"{place} = alloca i64" for place in places]
+        for place, bound in zip(places, bounds, strict=True):
+            self.emit(f"store i64 {self.unboxed(bound).text}, ptr {place}")
+        ends = [("ptr", place) for place in places]
+        size = ("i64", self.size(owner))
+        count = self.call("PySlice_AdjustIndices", "i64", size, *ends, ("i64", "1"))
+        start = self.value(f"load i64, ptr {places[0]}")
+        given = ("ptr", self.byte_at(owner, start)), ("i64", count)
+        return self.made(self.call("PyBytes_FromStringAndSize", "ptr", *given), owner.kind)
+
+    def byte_at(self, owner: Value, index: str) -> str:
+        """Where one of some bytes lies."""
+        first = self.call("PyBytes_AsString", "ptr", ("ptr", owner.text))
+        return self.value(f"getelementptr i8, ptr {first}, i64 {index}")
 
     def element(self, owner: Value, index: Value, number: int | None = None) -> Value:
         """What stands at a place of words, a list or a tuple."""

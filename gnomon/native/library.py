@@ -13,7 +13,7 @@ from types import CodeType, FrameType
 from gnomon.native.calls import INTRINSICS, Calls
 from gnomon.native.ir import ANY, Value
 from gnomon.native.kinds import BOOL, INT, NONE, OBJECT, Kind, KitError
-from gnomon.native.words import Parts
+from gnomon.native.words import Parts, word_at
 
 _INNERMOST = ast.Constant(0)
 
@@ -76,6 +76,18 @@ class Library(Calls):
         zeros = self.call("llvm.ctlz.i64", "i64", ("i64", size), ("i1", "false"))
         return Value(self.value(f"sub i64 64, {zeros}"), INT)
 
+    def do_word_at(self, data: ast.expr, at: ast.expr) -> Value:
+        owner, index = self.operands([data, at])
+        if owner.kind.cls is not bytes:
+            raise KitError(f"word_at: bytes are expected, not {owner.kind}")
+        place = self.unboxed(index).text
+        last = self.value(f"sub i64 {self.size(owner)}, 4")
+        below = self.value(f"icmp slt i64 {place}, 0")
+        outside = self.value(f"or i1 {below}, {self.value(f'icmp slt i64 {last}, {place}')}")
+        self.refuse(outside, IndexError, "word_at: no word there")
+        text = self.value(f"load i32, ptr {self.byte_at(owner, place)}, align 1")
+        return Value(self.value(f"zext i32 {text} to i64"), INT)
+
     # --- frames ---------------------------------------------------------------------------------
 
     def do_getframe(self, depth: ast.expr = _INNERMOST) -> Value:
@@ -122,5 +134,6 @@ class Library(Calls):
 
 
 INTRINSICS.update(
-    (id(thing), f"do_{thing.__name__.strip('_').lower()}") for thing in (callable, sys._getframe)
+    (id(thing), f"do_{thing.__name__.strip('_').lower()}")
+    for thing in (callable, sys._getframe, word_at)
 )

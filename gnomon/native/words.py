@@ -26,6 +26,7 @@ Given = Annotated[tuple[Any, ...], "given"]
 
 MOST = 1024  # words that `scratch` gives
 _MASK, _SIGN = (1 << 64) - 1, 1 << 63
+_WORD = struct.Struct("<I")
 
 
 def native(function: F) -> F:
@@ -224,6 +225,21 @@ def word(number: int) -> int:
     if wrapped(number) != number:
         raise OverflowError("an integer has more than 64 bits")
     return number
+
+
+def word_at(data: bytes, at: int) -> int:
+    """The word of 32 bits without a sign that bytes hold at a place.
+
+    >>> word_at(b"-\x07\x01\x00\x00", 1)
+    263
+
+    Raises:
+        IndexError: they do not hold one there.
+    """
+    if not 0 <= at <= len(data) - 4:
+        raise IndexError("word_at: no word there")
+    found: int = _WORD.unpack_from(data, at)[0]
+    return found
 
 
 def double_bits(number: float) -> int:

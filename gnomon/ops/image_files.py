@@ -19,6 +19,7 @@ from gnomon.ops.param import Floats, param
 # a white image of 2 x 1, as a portable pixmap
 _PIXELS = np.frombuffer(b"P6 2 1 255 " + b"\xff" * 6, np.uint8)
 CHANNELS = {0: 1, 1: 3}  # of the images that a flag asks for; others as they are stored
+PNG = b"\x89PNG\r\n\x1a\n"
 SIDE = 1 << 20  # pixels: more along one side of an image are a mistake
 
 
@@ -42,6 +43,9 @@ def decoded(where: str, data: bytes, channels: int, rgb: bool) -> Array:
         GnomonError: OpenCV is not installed.
     """
     cv2 = opencv(where)
+    if data.startswith(PNG) and (claim := _largest_claim(data)) > len(data):
+        expected = f"an image, whose parts are in its {len(data)} bytes"
+        raise FormatError(f"{where}: expected {expected}, got a PNG with a part of {claim}")
     flag = {1: cv2.IMREAD_GRAYSCALE, 3: cv2.IMREAD_COLOR}.get(channels, cv2.IMREAD_UNCHANGED)
     found = cv2.imdecode(np.frombuffer(data, np.uint8), flag) if data else None
     if found is None:
@@ -51,6 +55,15 @@ def decoded(where: str, data: bytes, channels: int, rgb: bool) -> Array:
         swap = cv2.COLOR_BGR2RGB if found.shape[2] == 3 else cv2.COLOR_BGRA2RGBA
         found = cv2.cvtColor(found, swap)
     return np.asarray(found)
+
+
+def _largest_claim(data: bytes) -> int:
+    """How long a PNG says that one of its chunks is: OpenCV takes memory for whatever it says."""
+    at, most = len(PNG), 0
+    while at + 8 <= len(data) and data[at + 4 : at + 8] != b"IEND":
+        length = int.from_bytes(data[at : at + 4], "big")
+        at, most = at + 12 + length, max(most, length)
+    return most
 
 
 class Decoding(HostOp):

@@ -209,7 +209,7 @@ class MXRecordIO(KeywordHints):
 
     def tell(self) -> int:
         """The offset of the next record, to read or to write."""
-        return self._writing().tell() if self.writable else self._reading().offset
+        return self._writing().tell() if self.writable else self._reading().tell()
 
 
 class MXIndexedRecordIO(MXRecordIO):
@@ -305,7 +305,7 @@ class MXIndexedRecordIO(MXRecordIO):
         at = self.idx[idx]
         if not 0 <= at <= reader.end:
             raise reader.fail(f"offset of record {idx!r}", f"0 to {reader.end}", at, at)
-        reader.offset = at
+        reader.seek(at)
 
     def read_idx(self, idx: Any) -> bytes:
         """The record with key `idx`; several threads may ask at once.

@@ -11,15 +11,25 @@ elsewhere the bytes are searched for one, which would show that the length is wr
 from __future__ import annotations
 
 import contextlib
+import functools
 import struct
 from collections.abc import Callable, Iterator
+from operator import length_hint
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gnomon.base import FormatError, GnomonError
+from gnomon.base import FormatError, GnomonError, Later
 from gnomon.ground.files import kind_of
+from gnomon.native.words import native, word_at
 
-MAGIC = struct.pack("<I", 0xCED7230A)
+if TYPE_CHECKING:
+    from gnomon.native import serve
+else:
+    serve = Later("gnomon.native.serve")
+
+MAGIC_WORD = 0xCED7230A
+MAGIC = struct.pack("<I", MAGIC_WORD)
 WORDS = np.dtype("<u4")
 WORD = np.frombuffer(MAGIC, WORDS)
 HEADER = struct.Struct("<4sI")
@@ -27,7 +37,9 @@ WORD_AT = struct.Struct("<I")
 WHOLE, FIRST, MIDDLE, LAST = range(4)
 LIMIT = 1 << 29
 CHUNK = 1 << 20
-LARGE = 1 << 16
+LARGE = 1 << 14
+FEW = 16  # blocks cut in Python before native code is loaded, which takes milliseconds
+AT_ONCE = 1 << 16  # few enough that a cache holds them until they go
 
 ReadAt = Callable[[int, int], bytes]
 
@@ -67,14 +79,32 @@ class Blocks:
         self.read_at, self.end, self.name, self.ahead = read_at, end, name, ahead
         self.offset = self.begin = 0
         self.block = b""
+        self.found: list[bytes] = []
+        self.rest = iter(self.found)
 
     def close(self) -> None:
         """Refuse to read from now on: the number of a closed file may be another one's."""
-        self.read_at, self.offset, self.begin, self.block = self._closed, 0, 0, b""
+        self.read_at, self.begin, self.block = self._closed, 0, b""
+        self.seek(0)
         self.end = max(1, self.end)
 
     def _closed(self, nbytes: int, at: int) -> bytes:
         raise GnomonError(f"{self.name}: read: the file was closed")
+
+    def handing(self, found: list[bytes], end: int) -> Iterator[bytes]:
+        """The records from here up to `end`; none any more when the reader is moved."""
+        self.offset, self.found, self.rest = end, found, iter(found)
+        return self.rest
+
+    def tell(self) -> int:
+        """Where the record begins that comes next."""
+        rest = self.found[len(self.found) - length_hint(self.rest) :]
+        return self.offset - sum(8 + (len(data) + 3 & ~3) for data in rest)
+
+    def seek(self, at: int) -> None:
+        """Go on at another place."""
+        self.found.clear()
+        self.offset = at
 
     @property
     def left(self) -> int:
@@ -120,6 +150,34 @@ class Blocks:
         return found
 
 
+@native
+def cut(block: bytes, at: int, found: list[bytes]) -> int:
+    """Append the records that start at a place in a block; gives where the last of them ends.
+
+    Those are of one part each, about `AT_ONCE` bytes of them, and a magic word follows the last.
+    """
+    last = len(block) - 4
+    limit = at + AT_ONCE
+    if at < 0 or at > last - 4 or word_at(block, at) != MAGIC_WORD:
+        return at
+    while at < limit:
+        length = word_at(block, at + 4)
+        end = at + 8 + (length + 3 & -4)
+        if length >= LIMIT or end > last or word_at(block, end) != MAGIC_WORD:
+            return at
+        found.append(block[at + 8 : at + 8 + length])
+        at = end
+        if at > last - 4:
+            return at
+    return at
+
+
+@functools.cache
+def _cut_natively() -> serve.Later:
+    """`cut` as native code, compiled where that pays: it takes half a second."""
+    return serve.Later(cut, None, 4096)
+
+
 def records(r: Blocks) -> Iterator[bytes | None]:
     """The records from where `r` stands on, and None where it stands at the end.
 
@@ -128,29 +186,45 @@ def records(r: Blocks) -> Iterator[bytes | None]:
     Raises:
         FormatError: as `record`.
     """
-    header = HEADER.unpack_from
+    times = 0
     while True:
-        if r.offset >= r.end:
+        found, at = list[bytes](), r.offset - r.begin
+        times += 1
+        end = _cut_natively().way(r.block, at, found) if times > FEW else None
+        if end is None:
+            end = cut(r.block, at, found)
+        if found:
+            yield from r.handing(found, r.begin + end)
+        elif r.offset < r.end:
+            yield record(r)
+            yield from large_records(r)
+        else:
             yield None
-            continue
-        yield record(r)
-        block, begin, here = r.block, r.begin, r.offset
-        at, last = here - begin, len(block) - HEADER.size
-        if not 0 <= at <= last:
-            continue
-        magic, length = header(block, at)
-        while magic == MAGIC and length < LIMIT:  # of one part, and whole in the block
-            end = at + 8 + (length + 3 & ~3)
-            if end > last:
-                break
-            magic, following = header(block, end)
-            if magic != MAGIC:
-                break
-            r.offset = here = begin + end
-            yield block[at + 8 : at + 8 + length]
-            if r.offset != here:
-                break
-            at, length = end, following
+
+
+def large_records(r: Blocks) -> Iterator[bytes]:
+    """The records from here on that are large, of one part and not in the block.
+
+    Each is read by itself, to where it stays; then the header of the next one, which is the block.
+    """
+    read, header, stop, here = r.read_at, HEADER.unpack_from, r.end, r.offset
+    start, held = here - r.begin, r.begin + len(r.block)
+    if start < 0 or here + 8 > held:
+        return
+    magic, length = header(r.block, start)
+    while magic == MAGIC and LARGE < length < LIMIT:
+        end = here + 8 + (length + 3 & ~3)
+        if not held < end < stop - 8:
+            return
+        data, block = read(length, here + 8), read(HEADER.size, end)
+        if len(data) < length or not block.startswith(MAGIC) or len(block) < HEADER.size:
+            return
+        r.offset = r.begin = here = end
+        r.block = block
+        yield data
+        if r.offset != here:
+            return
+        magic, length = header(block)
 
 
 def record(r: Blocks) -> bytes:
@@ -160,19 +234,18 @@ def record(r: Blocks) -> bytes:
         FormatError: it is damaged; it names file and offset. `r` stays where it is.
     """
     offset, start, block = r.offset, r.offset - r.begin, r.block
-    if start >= 0 and block.startswith(MAGIC, start) and start + 8 <= len(block):
+    if not 0 <= start <= len(block) - HEADER.size:
+        r.hold(HEADER.size)
+        start, block = 0, r.block
+    if block.startswith(MAGIC, start) and start + 8 <= len(block):
         (length,) = WORD_AT.unpack_from(block, start + 4)
         size = 8 + (length + 3 & ~3)
-        if LARGE < size < LIMIT and offset + size < r.end:
-            data = r.read_at(length, offset + 8)
-            r.begin, r.block = offset + size, r.read_at(HEADER.size, offset + size)
-            if len(data) == length and r.block.startswith(MAGIC):
-                r.offset = r.begin
+        if start + size + 4 > len(block) and size < LIMIT and offset + size < r.end:
+            for data in large_records(r):
                 return data
-        elif start + size + 4 > len(block) and size < LIMIT and offset + size < r.end:
             r.hold(size + 8)
             start, block = 0, r.block
-        if size <= LARGE and block.startswith(MAGIC, start + size):  # most are of one part
+        if block.startswith(MAGIC, start + size):  # most are of one part
             r.offset += size
             return block[start + 8 : start + 8 + length]
     try:

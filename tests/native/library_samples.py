@@ -13,7 +13,7 @@ from typing import Any, cast
 from native.samples import ABSENT, LIMIT, Leaf, Node, explode, leaves, node
 
 from gnomon.ground.collector import resting
-from gnomon.native.words import Boxed, native
+from gnomon.native.words import Boxed, native, word_at
 
 
 @native
@@ -99,6 +99,12 @@ def rest_again(n: int) -> object:
 @native
 def bits(n: int, m: Boxed) -> tuple[int, ...]:
     return (n.bit_length(), (n << 40).bit_length(), (-n).bit_length(), m.bit_length())
+
+
+@native
+def cut(data: bytes, a: int, b: int) -> object:
+    part = data[a:b]
+    return (part, word_at(part, b - a - 4), word_at(data, a))
 
 
 @native
@@ -191,6 +197,7 @@ def given_of(function: Any, chance: random.Random) -> tuple[Any, ...]:
         "raised": lambda: (max(0, small()), leaf),
         "collector": lambda: (node(chance), small()),
         "bits": lambda: (chance.randrange(-(1 << 20), 1 << 20), small() << chance.randrange(60)),
+        "cut": lambda: (chance.randbytes(9), chance.randrange(-10, 6), chance.randrange(-3, 12)),
         "place": lambda: (chance.choice([__file__, str(Path(__file__).parent), ""]),),
         "replaced": lambda: (small(),),
         "last_left": lambda: (node(chance), small()),
@@ -201,5 +208,5 @@ def given_of(function: Any, chance: random.Random) -> tuple[Any, ...]:
 
 
 ALL = (
-    queues, sets, spread, raised, collector, bits, place, left_out, rounds, replaced, last_left
+    queues, sets, spread, raised, collector, bits, cut, place, left_out, rounds, replaced, last_left
 )  # fmt: skip

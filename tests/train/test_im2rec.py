@@ -74,6 +74,14 @@ def test_lists_in_parts(folder):
     assert [len(lines(f"c_{k}.lst")) for k in (0, 1)] == [2, 2]
 
 
+def test_shares_are_of_a_whole_chunk(folder):
+    cv2.imwrite("images/more.png", np.zeros((5, 5, 3), np.uint8))
+    options = ("--chunks", "2", "--train-ratio", "0.67", "--test-ratio", "0.33")
+    im2rec("--list", "--recursive", *options, "p", "images")
+    found = [len(lines(f"p_{k}_train.lst")) for k in (0, 1)]
+    assert found == [2, 2]  # of 3 and of 2, as MXNet's tool has it
+
+
 def test_records(folder):
     im2rec("--list", "--recursive", "--no-shuffle", "all", "images")
     assert im2rec("all", "images", "--encoding", ".png", "--quality", "3") == 0

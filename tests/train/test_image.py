@@ -248,3 +248,32 @@ def test_what_is_wrong_is_told(sources, monkeypatch, options, words):
     options = {"batch_size": 1, "data_shape": (3, 8, 8), **options}
     with pytest.raises(mx.MXNetError, match=words):
         next(image.ImageIter(**options))
+
+
+@pytest.mark.parametrize(
+    ("kind", "record", "words"),
+    [
+        (image.ImageIter, mx.recordio.pack((0, 1.0, 0, 0), b"no image"), "expected an image"),
+        (image.ImageIter, b"short", "24 bytes of header"),
+        (image.ImageDetIter, mx.recordio.pack((0, [2, 5, 1], 0, 0), b""), "got 3 numbers"),
+        (
+            image.ImageDetIter,
+            mx.recordio.pack((0, [2, 5, 0, 0.1, 0.1, 0.9, 0.9], 0, 0), b"no image"),
+            "expected an image",
+        ),
+    ],
+)
+def test_damage_in_records_is_told_with_its_place(tmp_path, kind, record, words):
+    with mx.recordio.MXRecordIO(tmp_path / "x.rec", "w") as file:
+        file.write(record)
+    with pytest.raises(mx.MXNetError, match=rf"x\.rec: offset 0: .*{words}"):
+        next(kind(1, (3, 8, 8), path_imgrec=str(tmp_path / "x.rec")))
+
+
+def test_a_png_takes_no_memory_for_what_it_claims(monkeypatch):
+    whole = cv2.imencode(".png", np.zeros((4, 4, 3), np.uint8))[1].tobytes()
+    assert image.imdecode(whole + b"behind its end").shape == (4, 4, 3)
+    at = whole.index(b"IDAT") - 4
+    monkeypatch.setattr(cv2, "imdecode", None)
+    with pytest.raises(mx.MXNetError, match=r"expected an image, .* a part of 1996488\d+"):
+        image.imdecode(whole[:at] + b"\x77" + whole[at + 1 :])

@@ -132,6 +132,12 @@ def test_damage_is_told_or_passed_over(tmp_path):
     assert it.skipped == 1
 
 
+def test_a_deviation_that_is_not_above_0_divides_nothing(rec):
+    plain = make(rec).next().data[0].asnumpy()
+    data = make(rec, std_r=0, std_g=-2, std_b=2).next().data[0].asnumpy()
+    assert np.array_equal(data, plain / np.array([1, 1, 2])[:, None, None])
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

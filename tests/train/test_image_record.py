@@ -353,9 +353,21 @@ def test_labels_of_a_list_and_several(rec, tmp_path):
     assert next(it).label[0].asnumpy().tolist() == [[0, 0.5], [10, 1.5], [20, 2.5]]
     with pytest.raises(mx.MXNetError, match="expected 2 labels"):
         next(make(rec, label_width=2))
+    listed = make(rec, path_imglist=str(tmp_path / "l.lst"))  # whose lines may have more
+    assert next(listed).label[0].asnumpy().tolist() == [0, 10, 20]
     (tmp_path / "short.lst").write_text("".join(lines[:2]))
     with pytest.raises(mx.MXNetError, match=r"record 2: '.*short\.lst' has no label for it"):
         next(make(rec, path_imglist=str(tmp_path / "short.lst"), label_width=2))
+
+
+def test_records_have_as_many_labels_as_are_asked_for(tmp_path):
+    path = str(tmp_path / "two.rec")
+    with mx.recordio.MXRecordIO(path, "w") as file:
+        file.write(mx.recordio.pack_img((0, [1, 2], 0, 0), np.zeros((9, 9, 3), np.uint8)))
+    for width in (1, 3):
+        with pytest.raises(mx.MXNetError, match=rf"two\.rec: .*expected {width} labels.*got 2"):
+            next(make(path, label_width=width))
+    assert next(make(path, label_width=2)).label[0].asnumpy().tolist() == [[1, 2]] * 3
 
 
 def test_mean_image_is_made_and_read(rec, tmp_path):
