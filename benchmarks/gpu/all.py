@@ -6,10 +6,10 @@
 First what there is, then whether each row of the expression benchmark computes what NumPy says, and
 each operator what MXNet did; then how fast a copy is and how fast each row is beside it, then how
 fast products are, then what a launch and an operator cost in Python, then what bound networks cost,
-as CUDA graphs. Rows follow each other in one process until one fails, or takes longer than a
-minute: that is written down, and the next one begins in another. Checks run in several processes at
-once, what is timed runs alone. A row that is in the file already is not run again, so what was cut
-off goes on; `--again` runs those that failed.
+as CUDA graphs, then what the same takes PyTorch. Rows follow each other in one process until one
+fails, or takes longer than a minute: that is written down, and the next one begins in another.
+Checks run in several processes at once, what is timed runs alone. A row that is in the file already
+is not run again, so what was cut off goes on; `--again` runs those that failed.
 """
 
 from __future__ import annotations
@@ -137,15 +137,28 @@ def recorded(part: int) -> Callable[[argparse.Namespace], dict[str, Any]]:
     return run
 
 
-def seconds_of(work_of: Callable[[], None], repeats: int) -> float:
+def on_streams(options: argparse.Namespace) -> dict[str, Any]:
+    """Whether random programs on several streams give what they do one after the other."""
+    sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+    from tests.gpu.test_shadow import program
+
+    programs = 5 * options.repeats
+    for seed in range(programs):
+        program(seed)
+    return {"right": True, "programs": programs}
+
+
+def seconds_of(
+    work_of: Callable[[], object], repeats: int, wait: Callable[[], object] | None = None
+) -> float:
     """The median time of some work on the GPU, of five rounds after one that is not counted."""
-    gpu, taken = gpus.get(0), []
+    wait, taken = wait or gpus.get(0).synchronise, []
     for _ in range(6):
-        gpu.synchronise()
+        wait()
         began = time.perf_counter()
         for _ in range(repeats):
             work_of()
-        gpu.synchronise()
+        wait()
         taken.append((time.perf_counter() - began) / repeats)
     return median(taken[1:])
 
@@ -314,6 +327,31 @@ def bound(name: str) -> Callable[[argparse.Namespace], dict[str, Any]]:
     return run
 
 
+def torch_row(how: str, row: str) -> Callable[[argparse.Namespace], dict[str, Any]]:
+    """How fast PyTorch is at a row, operation by operation or compiled."""
+
+    def run(options: argparse.Namespace) -> dict[str, Any]:
+        import torch_peer
+
+        once = getattr(torch_peer, how)(row, options.size)
+        return {"seconds": seconds_of(once, options.repeats, torch_peer.wait)}
+
+    return run
+
+
+def torch_network(name: str) -> Callable[[argparse.Namespace], dict[str, Any]]:
+    """What a step of training costs with PyTorch."""
+
+    def run(options: argparse.Namespace) -> dict[str, Any]:
+        import torch_peer
+
+        shape = (min(BATCH, options.size // 8), *NETWORKS[name]()[1])
+        once = torch_peer.network(name, shape)
+        return {"step_us": 1e6 * seconds_of(once, options.repeats, torch_peer.wait)}
+
+    return run
+
+
 def _mlp() -> tuple[Any, tuple[int, ...]]:
     net = mx.sym.Variable("data")
     for width in (128, 64):
@@ -335,12 +373,14 @@ def _classifier(net: Any) -> Any:
     return mx.sym.SoftmaxOutput(mx.sym.FullyConnected(net, num_hidden=10), name="softmax")
 
 
+COMPILED = "sgd", "mixed", "gelu", "activations", "softmax", "variance"  # each takes seconds
 NETWORKS = {"mlp": _mlp, "lenet": _lenet}
 
 ROWS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
     "about": about,
     **{f"check {row}": checked(row) for row in work.ROWS},
     **{f"check operators {part}": recorded(part) for part in range(PARTS)},
+    "check streams": on_streams,
     "copy": copied,
     **{f"time {row}": timed(row) for row in work.ROWS},
     "rows summed": summed,
@@ -349,6 +389,9 @@ ROWS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
     "launch": launched,
     "operators": operated,
     **{f"network {name}": bound(name) for name in NETWORKS},
+    **{f"torch network {name}": torch_network(name) for name in NETWORKS},
+    **{f"torch {row}": torch_row("formula", row) for row in work.ROWS},
+    **{f"torch compiled {row}": torch_row("compiled", row) for row in COMPILED},
 }
 
 
