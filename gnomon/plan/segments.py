@@ -3,7 +3,7 @@
 For machines whose threads have no order, and are too many to go through all elements one after
 the other. Each element's row and number are one key; sorted, those of a row are a segment, in the
 order of the elements, whose ends are found by halving. So all rows are summed at once, and sums
-are the same in each run.
+are the same in each run. Where a row has very many elements, pieces of it are summed before.
 
 Sorting is made of statements as well: runs of `RUN` keys by counting the smaller ones, then runs
 twice as long again and again, where a key's place is how far on it was in its own run and how many
@@ -31,30 +31,65 @@ from gnomon.plan.view import views
 from gnomon.shape import prod
 
 RUN = 256  # keys that are sorted by looking at each for each
+PIECE = 64  # keys whose elements are summed by a thread of their own, if all are of one row
+
+
+@composite
+class PieceSum(Chainer):
+    """Piece r is the sum of the elements of `source` that `PIECE` sorted keys name, from key
+    r * `PIECE` on; 0 where those are not all of one row."""
+
+    keys: Expr
+    source: Expr
+
+    def infer(self) -> tuple[tuple[int, ...], DType]:
+        return (self.keys.shape[0] // PIECE, *self.source.shape[1:]), self.source.dtype
+
+    def at(self, i: Index) -> Term:
+        first, count = i[0] * PIECE, self.source.shape[0]
+        row, last = (i.elem(self.keys, (first + k,)) // count for k in (0, PIECE - 1))
+        length = i.select(row.eq(last), i.arena.const(PIECE), 0)
+
+        def body(k: Index) -> Term:
+            number = i.elem(self.keys, (first + k[0],)) - row * count
+            return i.elem(self.source, (number, *i[1:]))
+
+        return i.fold(SUM, [length], body)
 
 
 @composite
 class SegmentSum(Chainer):
-    """Row r is the sum of `source` at what keys `starts[r]` to before `starts[r + 1]` name.
+    """Row r is the sum of the elements of `source` that `numbers` name, from number `starts[r]` to
+    before number `starts[r + 1]`; what is in `pieces`, their `PieceSum`, is taken from there.
 
-    A key is its row times how many elements there are, and the element's number. How long the loop
-    of a row is stands in memory: each thread must have one of its own, as those of GPUs do.
+    How long its loops are stands in memory: each thread must have its own, as those of GPUs do.
     """
 
     starts: Expr
-    keys: Expr
+    numbers: Expr
     source: Expr
+    pieces: Expr | None
 
     def infer(self) -> tuple[tuple[int, ...], DType]:
         return (self.starts.shape[0] - 1, *self.source.shape[1:]), self.source.dtype
 
     def at(self, i: Index) -> Term:
         first, end = (i.elem(self.starts, (i[0] + k,)) for k in range(2))
-        before = i[0] * self.source.shape[0]
+        pieces, none = self.pieces, i.arena.const(0)
+        if pieces is None:
+            return self.between(i, first, end)
+        piece = (first + (PIECE - 1)) // PIECE  # the first one that is whole
+        whole = i.arena.op("max", end // PIECE - piece, none)
+        border = i.select(none < whole, piece * PIECE, end)
+        found = self.between(i, first, border)
+        found = found + i.fold(SUM, [whole], lambda k: i.elem(pieces, (piece + k[0], *i[1:])))
+        return found + self.between(i, border + whole * PIECE, end)
+
+    def between(self, i: Index, first: Term, end: Term) -> Term:
+        """The sum of what some numbers name."""
 
         def body(k: Index) -> Term:
-            number = i.elem(self.keys, (first + k[0],)) - before
-            return i.elem(self.source, (number, *i[1:]))
+            return i.elem(self.source, (i.elem(self.numbers, (first + k[0],)), *i[1:]))
 
         return i.fold(SUM, [end - first], body)
 
@@ -79,8 +114,14 @@ def in_segments(stores: Sequence[Store], temporary: Temporary) -> list[list[Stor
         source = temporary(source)
         before.append(Store(source, "saveto", value.grad))
     source = ext.reshape(source, (count, *value.shape[1:]))
-    last = Store(store.dest, store.saver, SegmentSum(starts, keys, source))
-    return [[s] for s in (*before, *views([last]))]
+    pieces = None
+    if count >= 2 * PIECE and source.ndim > 1:
+        sums = PieceSum(keys, source)
+        pieces = temporary(sums)
+        before.append(Store(pieces, "saveto", sums))
+    before.append(Store(keys, "saveto", keys - keys / count * count))
+    last = Store(store.dest, store.saver, SegmentSum(starts, keys, source, pieces))
+    return [[s] for s in views([*before, last])]
 
 
 def _folds(e: Expr) -> bool:

@@ -68,11 +68,23 @@ def test_what_is_added_is_a_sum_itself():
 
 
 def test_order_within_a_row():
-    """What meets is added in the order in which it stands: the same bits each time."""
+    """What meets is added in the order in which it stands, but for pieces of very many."""
     values = (10.0 ** np.arange(-8, 8, 0.01)[:, None] * [1, -1]).astype("float32")
-    index = np.arange(len(values)) % 3
-    got = on_gpu(ext.take_grad(over(index), over(values), 3))
-    np.testing.assert_array_equal(got, sums(index, values, 3))
+    index = np.arange(len(values)) % 40
+    got = on_gpu(ext.take_grad(over(index), over(values), 40))
+    np.testing.assert_array_equal(got, sums(index, values, 40))
+
+
+@pytest.mark.parametrize("width", [1, 5])
+@pytest.mark.parametrize("count", [128, 129, 500, 1000])
+def test_rows_of_very_many_elements(count, width):
+    """Those of a row that fill a piece are summed there, the others around them by the row."""
+    for first in (0, 1, 63, 64, 100):
+        index, values = drawn(count, 5, width)
+        index[first:] = 2
+        for order in (index, np.random.default_rng(1).permutation(index), np.full(count, 3)):
+            got = on_gpu(ext.take_grad(over(order), over(values), 5), "plusto")
+            np.testing.assert_array_equal(got, 2 + sums(order, values, 5))
 
 
 def cut(count: int, rows: int) -> list[Piece]:
@@ -86,8 +98,8 @@ def cut(count: int, rows: int) -> list[Piece]:
 def test_one_kernel_merges_runs_of_any_length():
     kernels = [Structure(piece).key for piece in cut(9000, 50)]
     runs = -(-9000 // segments.RUN)
-    assert len(kernels) == 4 + (runs - 1).bit_length()
-    assert len(set(kernels)) == 5
+    assert len(kernels) == 6 + (runs - 1).bit_length()
+    assert len(set(kernels)) == 7
 
 
 def pieces_in(body: Body) -> Iterator[Wide]:
