@@ -1,13 +1,15 @@
-"""Everything to know of a GPU, in order of value; each row in its own process, written at once.
+"""Everything to know of a GPU, in order of value, each row written at once.
 
     GNOMON_GPU=nvidia python benchmarks/gpu/all.py --out gpu.jsonl
     GNOMON_GPU=simulated python benchmarks/gpu/all.py --out /tmp/gpu.jsonl --size 1000 --repeats 1
 
-First what there is, then whether each row of the expression benchmark computes what NumPy says,
-then how fast a copy is and how fast each row is beside it, then how fast products are, then what a
-launch and an operator cost in Python, then what bound networks cost, as CUDA graphs. A row that is
-in the file already is not run again, so what was cut off goes on; one that fails, or takes longer
-than a minute, is written down with its error and the next one begins.
+First what there is, then whether each row of the expression benchmark computes what NumPy says, and
+each operator what MXNet did; then how fast a copy is and how fast each row is beside it, then how
+fast products are, then what a launch and an operator cost in Python, then what bound networks cost,
+as CUDA graphs, then what the same takes PyTorch. Rows follow each other in one process until one
+fails, or takes longer than a minute: that is written down, and the next one begins in another.
+Checks run in several processes at once, what is timed runs alone. A row that is in the file already
+is not run again, so what was cut off goes on; `--again` runs those that failed.
 """
 
 from __future__ import annotations
@@ -17,10 +19,13 @@ import json
 import math
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median
+from threading import Lock, Timer
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "peers"))
@@ -31,20 +36,26 @@ from figures import formula_of
 
 import gnomon as mx
 from gnomon import autograd, nd, shadow
+from gnomon import dtype as dt
+from gnomon.base import DeviceError
 from gnomon.expr.node import Expr
 from gnomon.plan.statement import Store
 from gnomon.runtime.devices.cuda import gpu as gpus
 from gnomon.runtime.statements.prepare import prepare
 from gnomon.shadow import Tensor, TensorContainer
 
+ROOT = Path(__file__).parent.parent.parent
 CHECKED = 100_000  # elements of a row whose result is compared
 TOLERANCE = (2e-3, 2e-4)
 TOLERANCE_OF_PRODUCTS = {"float32": (1e-3, 1e-3), "float16": (1e-2, 0.5), "float64": (1e-9, 1e-9)}
 LARGEST = 8192  # rows of a matrix
 IMAGES = 64
-LAUNCHES = 1000
+LAUNCHES = 50  # for each of the repeats
 BATCH = 128  # of a network's step
+LOOKED_UP, VOCABULARY, WIDTH = 1 << 14, 50_000, 512  # rows that are summed, of how many
+PARTS, PATIENCE = 32, 45  # of the operators' records; seconds for one of them
 MINUTE = 60
+ANEW = 3  # the status of a process whose GPU has failed
 
 
 def there(array: np.ndarray[Any, Any]) -> TensorContainer:
@@ -53,9 +64,28 @@ def there(array: np.ndarray[Any, Any]) -> TensorContainer:
     return shadow.copy(made, Tensor(array))
 
 
-def statement(row: str, n: int) -> tuple[Tensor, str, Expr]:
+def filled(shape: Sequence[int], dtype: dt.DType) -> TensorContainer:
+    """Numbers that the GPU makes itself: those of 10^8 elements would take the processor longer
+    than all that is timed."""
+    made = TensorContainer(tuple(shape), dtype, None, False, shadow.gpu)
+    number: Any = sum(shadow.iota(made.shape, axis) * (axis + 3) for axis in range(made.ndim))
+    return made.assign(shadow.tcast(dtype, number - number / 97 * 97 + 1))
+
+
+def operands(row: str, n: int, made: bool) -> dict[str, TensorContainer]:
+    """The operands of a row and `out` on the GPU: random ones, or `made` there."""
+    if not made:
+        return {k: there(a) for k, a in work.arrays(row, n, "float32").items()}
+    said = work.ROWS[row]
+    shapes = {k: shape(n) for k, shape in said.operands.items()}
+    if not said.place:
+        shapes["out"] = said.out(n)
+    return {k: filled(s, dt.of(said.types.get(k, "float32"))) for k, s in shapes.items()}
+
+
+def statement(row: str, n: int, made: bool = False) -> tuple[Tensor, str, Expr]:
     """A row's destination, saver and value, on the GPU."""
-    tensors = {k: there(a) for k, a in work.arrays(row, n, "float32").items()}
+    tensors = operands(row, n, made)
     value = formula_of(row)(*[tensors[k] for k in work.ROWS[row].operands])
     dest = tensors[work.ROWS[row].place or "out"]
     if dest.dtype is not value.dtype:
@@ -83,15 +113,52 @@ def checked(row: str) -> Callable[[argparse.Namespace], dict[str, Any]]:
     return run
 
 
-def seconds_of(work_of: Callable[[], None], repeats: int) -> float:
+def recorded(part: int) -> Callable[[argparse.Namespace], dict[str, Any]]:
+    """Whether operators, with their gradients, give what MXNet recorded."""
+
+    def run(_: argparse.Namespace) -> dict[str, Any]:
+        sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+        from tests.gpu.test_operators import RECORDS, agrees
+
+        numbers, until = range(part, len(RECORDS), PARTS), time.monotonic() + PATIENCE
+        tried, wrong = 0, {}
+        for number in numbers:
+            if time.monotonic() > until:
+                break
+            tried += 1
+            try:
+                agrees(number)
+            except Exception as error:
+                wrong[RECORDS[number]["id"]] = f"{type(error).__name__}: {error}"[:300]
+                if isinstance(error, DeviceError):
+                    break
+        return {"right": not wrong, "tried": tried, "of": len(numbers), "wrong": wrong}
+
+    return run
+
+
+def on_streams(options: argparse.Namespace) -> dict[str, Any]:
+    """Whether random programs on several streams give what they do one after the other."""
+    sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+    from tests.gpu.test_shadow import program
+
+    programs = 5 * options.repeats
+    for seed in range(programs):
+        program(seed)
+    return {"right": True, "programs": programs}
+
+
+def seconds_of(
+    work_of: Callable[[], object], repeats: int, wait: Callable[[], object] | None = None
+) -> float:
     """The median time of some work on the GPU, of five rounds after one that is not counted."""
-    gpu, taken = gpus.get(0), []
+    wait, taken = wait or gpus.get(0).synchronise, []
     for _ in range(6):
-        gpu.synchronise()
+        wait()
         began = time.perf_counter()
         for _ in range(repeats):
             work_of()
-        gpu.synchronise()
+        wait()
         taken.append((time.perf_counter() - began) / repeats)
     return median(taken[1:])
 
@@ -108,7 +175,7 @@ def timed(row: str) -> Callable[[argparse.Namespace], dict[str, Any]]:
     """How fast a row is: the bytes of its operands and result in a second."""
 
     def run(options: argparse.Namespace) -> dict[str, Any]:
-        dest, saver, value = statement(row, options.size)
+        dest, saver, value = statement(row, options.size, True)
         steps = prepare([Store(dest, saver, value)])
 
         def once() -> None:
@@ -121,17 +188,19 @@ def timed(row: str) -> Callable[[argparse.Namespace], dict[str, Any]]:
     return run
 
 
-def launched(_: argparse.Namespace) -> dict[str, Any]:
+def launched(options: argparse.Namespace) -> dict[str, Any]:
     """What a statement and a prepared launch of ten elements cost in Python."""
     x = TensorContainer((10,), device=shadow.gpu, init=1.0)
     (step,) = prepare([Store(x, "saveto", x + 1.0)])
+
+    many = LAUNCHES * options.repeats
 
     def statements() -> None:
         x[:] = x + 1.0
 
     return {
-        "statement_us": 1e6 * seconds_of(statements, LAUNCHES),
-        "launch_us": 1e6 * seconds_of(step.run, LAUNCHES),
+        "statement_us": 1e6 * seconds_of(statements, many),
+        "launch_us": 1e6 * seconds_of(step.run, many),
     }
 
 
@@ -154,6 +223,30 @@ def multiplied(dtype: str) -> Callable[[argparse.Namespace], dict[str, Any]]:
         }
 
     return run
+
+
+def summed(options: argparse.Namespace) -> dict[str, Any]:
+    """How fast the gradient of a look-up is, and whether it is right."""
+    count, rows = (min(n, options.size) for n in (LOOKED_UP, VOCABULARY))
+    width = max(4, min(WIDTH, options.size // VOCABULARY))
+    numbers = np.random.default_rng(0)
+    index = numbers.integers(0, rows, count)
+    source = numbers.integers(-9, 9, (count, width)).astype(np.float32)
+    dest = TensorContainer((rows, width), dt.float32, None, False, shadow.gpu)
+    value = shadow.take_grad(there(index), there(source), rows)
+    steps = prepare([Store(dest, "saveto", value)])
+
+    def once() -> None:
+        for step in steps:
+            step.run()
+
+    want = np.zeros(dest.shape, np.float32)
+    np.add.at(want, index, source)
+    once()
+    right = bool((dest.numpy() == want).all())
+    seconds = seconds_of(once, options.repeats)
+    moved = 4 * (source.size + want.size)
+    return {"right": right, "seconds": seconds, "gb_per_s": moved / seconds / 1e9}
 
 
 def convolved(dtype: str) -> Callable[[argparse.Namespace], dict[str, Any]]:
@@ -196,13 +289,14 @@ def convolved(dtype: str) -> Callable[[argparse.Namespace], dict[str, Any]]:
     return run
 
 
-def operated(_: argparse.Namespace) -> dict[str, Any]:
+def operated(options: argparse.Namespace) -> dict[str, Any]:
     """What operators on small arrays cost in Python, one after the other."""
     x, w = (nd.ones((8, 8), ctx=mx.gpu(0)) for _ in range(2))
+    many = LAUNCHES * options.repeats
     return {
-        "add_us": 1e6 * seconds_of(lambda: x + w, LAUNCHES),
-        "dot_us": 1e6 * seconds_of(lambda: nd.dot(x, w), LAUNCHES),
-        "softmax_us": 1e6 * seconds_of(lambda: nd.softmax(x), LAUNCHES),
+        "add_us": 1e6 * seconds_of(lambda: x + w, many),
+        "dot_us": 1e6 * seconds_of(lambda: nd.dot(x, w), many),
+        "softmax_us": 1e6 * seconds_of(lambda: nd.softmax(x), many),
     }
 
 
@@ -233,6 +327,31 @@ def bound(name: str) -> Callable[[argparse.Namespace], dict[str, Any]]:
     return run
 
 
+def torch_row(how: str, row: str) -> Callable[[argparse.Namespace], dict[str, Any]]:
+    """How fast PyTorch is at a row, operation by operation or compiled."""
+
+    def run(options: argparse.Namespace) -> dict[str, Any]:
+        import torch_peer
+
+        once = getattr(torch_peer, how)(row, options.size)
+        return {"seconds": seconds_of(once, options.repeats, torch_peer.wait)}
+
+    return run
+
+
+def torch_network(name: str) -> Callable[[argparse.Namespace], dict[str, Any]]:
+    """What a step of training costs with PyTorch."""
+
+    def run(options: argparse.Namespace) -> dict[str, Any]:
+        import torch_peer
+
+        shape = (min(BATCH, options.size // 8), *NETWORKS[name]()[1])
+        once = torch_peer.network(name, shape)
+        return {"step_us": 1e6 * seconds_of(once, options.repeats, torch_peer.wait)}
+
+    return run
+
+
 def _mlp() -> tuple[Any, tuple[int, ...]]:
     net = mx.sym.Variable("data")
     for width in (128, 64):
@@ -254,33 +373,88 @@ def _classifier(net: Any) -> Any:
     return mx.sym.SoftmaxOutput(mx.sym.FullyConnected(net, num_hidden=10), name="softmax")
 
 
+COMPILED = "sgd", "mixed", "gelu", "activations", "softmax", "variance"  # each takes seconds
 NETWORKS = {"mlp": _mlp, "lenet": _lenet}
 
 ROWS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
     "about": about,
     **{f"check {row}": checked(row) for row in work.ROWS},
+    **{f"check operators {part}": recorded(part) for part in range(PARTS)},
+    "check streams": on_streams,
     "copy": copied,
     **{f"time {row}": timed(row) for row in work.ROWS},
+    "rows summed": summed,
     **{f"product {dtype}": multiplied(dtype) for dtype in TOLERANCE_OF_PRODUCTS},
     **{f"convolution {dtype}": convolved(dtype) for dtype in TOLERANCE_OF_PRODUCTS},
     "launch": launched,
     "operators": operated,
     **{f"network {name}": bound(name) for name in NETWORKS},
+    **{f"torch network {name}": torch_network(name) for name in NETWORKS},
+    **{f"torch {row}": torch_row("formula", row) for row in work.ROWS},
+    **{f"torch compiled {row}": torch_row("compiled", row) for row in COMPILED},
 }
 
 
-def in_a_process(name: str, options: argparse.Namespace) -> dict[str, Any]:
-    """A row's result, or its error."""
-    own = ["--size", str(options.size), "--repeats", str(options.repeats), "--one", name]
-    command = [sys.executable, __file__, *own]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=MINUTE, check=False)
-    except subprocess.TimeoutExpired:
-        return {"error": f"took more than {MINUTE} s"}
-    if done.returncode:
-        return {"error": (done.stderr.strip().splitlines() or [f"status {done.returncode}"])[-1]}
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+class Results:
+    """What was found, in a file."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options, self.lock = options, Lock()
+
+    def done(self) -> set[str]:
+        """The rows that need not be run."""
+        out = self.options.out
+        found = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
+        failed = {f["row"] for f in found if "error" in f} if self.options.again else set()
+        return {f["row"] for f in found} - failed
+
+    def note(self, name: str, found: dict[str, Any]) -> None:
+        """Write a row down."""
+        line = json.dumps({"row": name, "size": self.options.size, **found})
+        with self.lock, self.options.out.open("a") as out:
+            print(line, flush=True)
+            out.write(line + "\n")
+
+    def run(self, names: Sequence[str]) -> None:
+        """Rows one after the other, in as few processes as they allow."""
+        left = list(names)
+        while left:
+            status, error = self._some(left)
+            if left and status != ANEW:
+                self.note(left.pop(0), {"error": error})
+
+    def _some(self, left: list[str]) -> tuple[int, str]:
+        """Rows in one process, taken from `left`, until it ends: how, and what it said."""
+        own = ["--size", self.options.size, "--repeats", self.options.repeats, "--these", *left]
+        command = [sys.executable, __file__, *map(str, own)]
+        with (
+            tempfile.TemporaryFile("w+") as said,
+            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said, text=True) as process,
+        ):
+            assert process.stdout is not None
+            late: list[int] = []
+            while left and not late:
+                timer = Timer(MINUTE, lambda: (late.append(1), process.kill()))
+                timer.start()
+                line = process.stdout.readline()
+                timer.cancel()
+                if not line:
+                    break
+                self.note(left.pop(0), json.loads(line))
+            status = process.wait()
+            said.seek(0)
+            lines = said.read().strip().splitlines() or [f"status {status}"]
+            return status, f"took more than {MINUTE} s" if late else "\n".join(lines[-5:])
+
+
+def these(options: argparse.Namespace) -> None:
+    """Run rows in this process; none after the GPU has failed."""
+    for name in options.these:
+        print(json.dumps(ROWS[name](options)), flush=True)
+        try:
+            gpus.get(0).synchronise()
+        except DeviceError:
+            sys.exit(ANEW)
 
 
 def main() -> None:
@@ -290,18 +464,22 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=100_000_000, help="elements")
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--rows", nargs="*", default=list(ROWS))
-    parser.add_argument("--one", help="a row to run in this process")
+    parser.add_argument("--jobs", type=int, default=8, help="processes that check at once")
+    parser.add_argument("--again", action="store_true", help="run rows that failed once more")
+    parser.add_argument("--these", nargs="*", help="rows to run in this process")
     options = parser.parse_args()
-    if options.one:
-        print(json.dumps(ROWS[options.one](options)))
+    if options.these:
+        these(options)
         return
-    lines = options.out.read_text().splitlines() if options.out.exists() else []
-    done = {json.loads(line)["row"] for line in lines}
-    for name in (n for n in options.rows if n not in done):
-        found = {"row": name, "size": options.size, **in_a_process(name, options)}
-        print(json.dumps(found), flush=True)
-        with options.out.open("a") as out:
-            out.write(json.dumps(found) + "\n")
+    results = Results(options)
+    done = results.done()
+    rows = [name for name in options.rows if name not in done]
+    checks = [name for name in rows if name.startswith("check ")]
+    first = rows.index(checks[0]) if checks else len(rows)
+    results.run(rows[:first])
+    with ThreadPoolExecutor(options.jobs) as pool:
+        list(pool.map(results.run, [checks[k :: options.jobs] for k in range(options.jobs)]))
+    results.run([name for name in rows[first:] if name not in checks])
 
 
 if __name__ == "__main__":

@@ -3,10 +3,11 @@
     python benchmarks/gpu/figures.py
     python benchmarks/gpu/figures.py --rows sgd gelu --archs sm_90
 
-For each row of the expression benchmark and each architecture: registers of a thread, bytes of
-shared memory of a block, bytes of registers that are spilt, and how much of a processor's threads
-the registers let run at once; and the bytes that a load and a store move at most. A table in
-Markdown; spills beyond the bound end it with an error.
+For each row of the expression benchmark, and for rows summed as the gradient of a look-up sums
+them, on each architecture: registers of a thread, bytes of shared memory of a block, bytes of
+registers that are spilt, and how much of a processor's threads the registers let run at once; and
+the bytes that a load and a store move at most. A table in Markdown; spills beyond the bound end it
+with an error.
 """
 
 from __future__ import annotations
@@ -24,21 +25,27 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).parent.parent / "peers"))
 
 import expr_gnomon
+import numpy as np
 import work
 
 from gnomon import shadow
 from gnomon.plan.gpu.grid import BLOCK
 from gnomon.plan.gpu.spread import spread
 from gnomon.plan.pipeline import plan
+from gnomon.plan.scatter import pieces
 from gnomon.plan.statement import Store, Structure
 from gnomon.runtime.kernels.gpu_kernel import ptx
-from gnomon.runtime.statements.prepare import pieces
+from gnomon.runtime.kernels.scratch import temporary
+from gnomon.runtime.statements.prepare import HOST
 
 ARCHS = ("sm_80", "sm_90", "sm_100")
 SIZE = 1_000_000
 REGISTERS, THREADS = 65536, 2048  # of a processor of each of these
 MOVE = re.compile(r"^\s*(?:@!?%p\d+ )?(ld|st)\.global(?:\.v(\d))?\.\w(\d+)", re.MULTILINE)
 GRANULE = 8  # registers of a thread are given by so many
+SUMMED = "rows summed"  # as the gradient of a look-up: of so many elements, in as many rows
+COUNT = 16_384
+SOURCE = COUNT, 64
 SPILLS = 0  # bytes beyond which a kernel is not as it should be
 ENTRY = re.compile(r"Compiling entry function '(\w+)' for .*?(?=Compiling entry|\Z)", re.DOTALL)
 
@@ -69,6 +76,10 @@ def formula_of(row: str) -> Callable[..., Any]:
 
 def stores(row: str) -> list[Store]:
     """The statement of a row."""
+    if row == SUMMED:
+        index, source = shadow.Tensor(np.zeros(COUNT, np.int32)), shadow.TensorContainer(SOURCE)
+        dest = shadow.TensorContainer((COUNT, *SOURCE[1:]))
+        return [Store(dest, "saveto", shadow.take_grad(index, source, COUNT))]
     arrays = work.arrays(row, SIZE, "float32")
     tensors = {k: shadow.Tensor(v) for k, v in arrays.items()}
     operands = [tensors[k] for k in work.ROWS[row].operands]
@@ -111,9 +122,14 @@ def moved(text: str, entry: str) -> tuple[int, int]:
 
 def entries(row: str, archs: list[str]) -> Iterator[tuple[str, list[Figures]]]:
     """The entries of a row, what they are dealt to, and their figures for each architecture."""
-    for piece in pieces(stores(row)):
+    seen = set()
+    for piece in pieces(stores(row), HOST.libraries, temporary, False):
         assert isinstance(piece, list), "a library's work"
-        program = spread(plan(piece, Structure(piece)))
+        structure = Structure(piece)
+        if structure.key in seen:
+            continue
+        seen.add(structure.key)
+        program = spread(plan(piece, structure))
         each = [told(ptx(program, "kernel", arch), arch) for arch in archs]
         for number, entry in enumerate(program.entries):
             yield entry.kind, [found[f"kernel_{number}"] for found in each]
@@ -122,7 +138,7 @@ def entries(row: str, archs: list[str]) -> Iterator[tuple[str, list[Figures]]]:
 def main() -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", nargs="*", default=list(work.ROWS))
+    parser.add_argument("--rows", nargs="*", default=[*work.ROWS, SUMMED])
     parser.add_argument("--archs", nargs="*", default=list(ARCHS))
     options = parser.parse_args()
     print(f"| expression | work for | bytes | {' | '.join(options.archs)} |")

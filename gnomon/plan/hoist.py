@@ -107,6 +107,11 @@ def _tiny(fold: Term) -> bool:
     return count <= TINY
 
 
+def _even(fold: Term) -> bool:
+    """Whether a fold is as long in each row."""
+    return not any(fold.arena.extent[v].free for v in fold.payload[1])
+
+
 def _cut(nest: Nest, folds: Sequence[Term], arena: Arena, scratch: Scratch) -> tuple[Nest, Nest]:
     """A nest that stores the results of `folds`, and `nest` reading them."""
     free = folds[0].free
@@ -141,7 +146,7 @@ def _replace(nest: Nest, parts: dict[int, Term]) -> Nest:
 def _splittable(nest: Nest, scratch: Scratch) -> list[Term]:
     """Folds over the same ranges, to be cut into chunks at once."""
     order = postorder([r.value for r in nest.roots])
-    found = [t for t in order if t.op == "fold" and not _tiny(t)]
+    found = [t for t in order if t.op == "fold" and not _tiny(t) and _even(t)]
     pending = [t for t in found if t.payload[1][0] not in scratch.final]
     whole = [t for t in pending if t.free == mask_of(nest.vars)]
     if nest.vars:

@@ -98,6 +98,9 @@ class Expander:
         """What must be expanded before `term` can be."""
         if term.op == "elem":
             return [(self.body(term), mask)]
+        if term.op == "fold":
+            extents = [self.arena.extent[v] for v in term.payload[1]]
+            return [(a, mask) for a in (*extents, *term.args)]
         if term.op != "guard":
             return [(a, mask) for a in term.args]
         cond, value, other = term.args
@@ -123,6 +126,11 @@ class Expander:
             cond, value, other = parts
             inside = both(mask, cond)
             return value if zero(other) and masked(value, inside) else self.arena.select(*parts)
+        if term.op == "fold":
+            found = iter(parts)
+            for v in term.payload[1]:
+                self.arena.extent[v] = next(found)
+            return with_args(term, tuple(found))
         if term.op != "load":
             return with_args(term, tuple(parts))
         operand = term.payload

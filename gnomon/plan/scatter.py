@@ -14,7 +14,7 @@ than their memory has, it is added up in scratch memory of its own size first.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from gnomon import dtype as dt
@@ -29,6 +29,7 @@ from gnomon.plan.cut import Libraries, Piece, Temporary, cut, overlap
 from gnomon.plan.lower import Expander, Nest, Root, offset_of
 from gnomon.plan.materialize import materialized
 from gnomon.plan.operand import Abstract, Operand
+from gnomon.plan.segments import in_segments
 from gnomon.plan.statement import PUT, Saver, Store
 
 PUSHED: dict[Saver, Saver] = {"saveto": "plusto", "plusto": "plusto", "minusto": "minusto"}
@@ -88,17 +89,28 @@ def sums(scatter: Scatter) -> bool:
     return scatter.dtype.kind in "fiu" and compute_dtype(scatter.dtype) is scatter.dtype
 
 
-def pieces(stores: Sequence[Store], libraries: Libraries, temporary: Temporary) -> list[Piece]:
-    """What carries out `stores`, in order: calls, and groups whose scatters are apart."""
+def pieces(
+    stores: Sequence[Store], libraries: Libraries, temporary: Temporary, has_order: bool
+) -> list[Piece]:
+    """What carries out `stores`, in order: calls, and groups whose scatters are apart.
+
+    Where threads have no order (`has_order`), scatters are summed by sorted segments.
+    """
     found: list[Piece] = []
     for piece in cut(stores, libraries, temporary):
         if not isinstance(piece, list) or not any(s.value.exp_type & ~MAPPER for s in piece):
             found.append(piece)
             continue
         for group in alone(piece, temporary):
-            for part in separate(group, temporary):
-                found.extend(materialized(part, temporary))
+            found.extend(_groups(group, temporary, has_order))
     return found
+
+
+def _groups(stores: Sequence[Store], temporary: Temporary, has_order: bool) -> Iterator[Piece]:
+    """Groups for kernels that do in turn what a group of one shape does."""
+    for part in separate(stores, temporary):
+        for one in [part] if has_order else in_segments(part, temporary):
+            yield from materialized(one, temporary)
 
 
 def separate(stores: Sequence[Store], temporary: Temporary) -> list[list[Store]]:

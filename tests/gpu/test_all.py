@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = Path(__file__).parent.parent.parent / "benchmarks" / "gpu" / "all.py"
 
 
@@ -46,3 +48,20 @@ def test_rows_are_written_once(tmp_path):
     assert not run(out, "time sgd")
     kept = [json.loads(line) for line in out.read_text().splitlines()]
     assert kept == [first, right, time, product, convolution]
+    (there,) = run(out, "about", "time sgd", "--again")
+    assert there["name"] == "simulated GPU"
+
+
+def test_a_row_that_fails_ends_no_other(tmp_path):
+    """Of several in one process, and of checks in several processes at once."""
+    names = ["check add", "check no such row", "copy", "time no such row", "rows summed"]
+    found = {row.pop("row"): row for row in run(tmp_path / "gpu.jsonl", *names)}
+    assert list(found)[-3:] == names[2:] and len(found) == 5
+    assert {name for name, row in found.items() if "error" in row} == {names[1], names[3]}
+    assert found["check add"]["right"] and found["rows summed"]["right"]
+
+
+@pytest.mark.long
+def test_operators_are_checked(tmp_path):
+    (found,) = run(tmp_path / "gpu.jsonl", "check operators 7")
+    assert found["right"] and found["tried"] == found["of"]

@@ -234,8 +234,12 @@ def test_a_stream_of_another_device_is_refused():
 
 @pytest.mark.parametrize("seed", range(12))
 def test_random_programs_on_several_streams_equal_the_serial_run(seed, simulated):
-    """Statements and copies between tensors of four streams, memory given back on the way."""
     simulated.chance.seed(seed)
+    program(seed)
+
+
+def program(seed):
+    """Statements and copies between tensors of four streams, memory given back on the way."""
     rng = np.random.default_rng(seed)
     streams = [None, *(shadow.new_stream(shadow.gpu) for _ in range(3))]
     here = [rng.integers(0, 9, (4, 5)).astype(np.float32) for _ in range(6)]

@@ -22,11 +22,13 @@ from gnomon.compatibility import conversion
 from gnomon.context import Context
 from gnomon.expr.node import Buffer
 from gnomon.ground.record import put
+from gnomon.ndarray.api.indexing import positions, taking
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.chunk import Chunk, allocate, cleared
 from gnomon.ndarray.core.convertible import convertible
 from gnomon.ndarray.core.layout import Layout, dense, strided
 from gnomon.ndarray.ndarray import NDArray
+from gnomon.ndarray.sparse.rows import store_rows
 from gnomon.runtime.devices import pool
 from gnomon.runtime.statements import transfer
 from gnomon.shadow import foreign
@@ -86,10 +88,33 @@ class RemoteNDArray(NDArray):
         values = self._fetched()
         return convertible(values) if values.size == 1 or conversion.everywhere else values
 
-    def _change(self, change: Callable[[np.ndarray[Any, Any]], object], name: str) -> None:
-        held = Array._around(self._fetched(), _HOST)
-        change(held._numpy())
-        move(held, self)
+    def _write(self, values: np.ndarray[Any, Any]) -> None:
+        held = np.empty(self.shape, self._dtype.numpy)
+        np.copyto(held, values, casting="unsafe")
+        move(Array._around(held, _HOST), self)
+
+    def _scatter(self, key: Any, value: Any) -> None:
+        """Write at picked places by a kernel: all that this process finds out is where they are."""
+        layout, rows, dest = self._layout, self._rows(key), self
+        if rows is None:  # single elements, of all the memory between the first and the last
+            rows, low, end = positions(layout.shape, key), *layout.reach()
+            if layout.strides is not None:
+                at_each = np.unravel_index(rows, layout.shape)
+                rows = np.tensordot(layout.strides, at_each, 1) - low // layout.dtype.size
+            whole = dense(((end - low) // layout.dtype.size,), layout.dtype)
+            dest = at(self._chunk, whole, self._offset + low)
+        values = new(dense((*rows.shape, *dest.shape[1:]), layout.dtype), self.context)
+        if not values.size:  # what does not fit is refused all the same
+            here = value.asnumpy() if isinstance(value, Array) else value
+            values._stretched(values._values(here))
+            return
+        values._assign(value)
+        values, rows = values.reshape((-1, *dest.shape[1:])), rows.reshape(-1)
+        if not (rows[1:] > rows[:-1]).all():  # the last one that is written to a place stays there
+            kept, last = np.unique(rows[::-1], return_index=True)
+            values = taking()((values, Array._around(len(rows) - 1 - last, self.context)))
+            rows = kept
+        store_rows([_numbers(dest)], Array._around(rows, self.context), [_numbers(values)])
 
     # --- as others see it -----------------------------------------------------------------------
 
@@ -120,6 +145,14 @@ class RemoteNDArray(NDArray):
 
 
 _HOST = Context("cpu", 0)
+
+
+def _numbers(array: Any) -> Any:
+    """An array, truth values as the bytes that they are: what scatters take."""
+    layout = array._layout
+    if layout.dtype is not dtypes.bool_:
+        return array
+    return at(array._chunk, strided(layout.shape, layout.steps(), dtypes.uint8), array._offset)
 
 
 def at(chunk: Chunk, layout: Layout, offset: int = 0) -> Any:

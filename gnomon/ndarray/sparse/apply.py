@@ -9,26 +9,21 @@ matrix, whose gradient is row-sparse; each goes into its variable's gradient in 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from gnomon import config
 from gnomon.base import ParamError, ShapeError, complaint
-from gnomon.expr.ext.take import take_grad
-from gnomon.expr.node import Buffer
 from gnomon.ground.record import put
 from gnomon.ndarray.api.methods import copied
 from gnomon.ndarray.core import storage_types
 from gnomon.ndarray.core.array import Array
-from gnomon.ndarray.core.bounded_cache import RECIPES
 from gnomon.ndarray.core.elsewhere import check_operands
-from gnomon.ndarray.core.layout import Layout
 from gnomon.ndarray.core.layout import dense as dense_layout
 from gnomon.ndarray.core.mode import mode, recording
 from gnomon.ndarray.core.tape import Call, Leaf, Node, placed, record, source
-from gnomon.ndarray.lazy.batch import Batch, Group
 from gnomon.ndarray.lazy.invoke import invoke
 from gnomon.ndarray.sparse.arrays import (
     BaseSparseNDArray,
@@ -39,6 +34,7 @@ from gnomon.ndarray.sparse.arrays import (
 )
 from gnomon.ndarray.sparse.dense import apply_named, on_device, picked
 from gnomon.ndarray.sparse.parts import Indices
+from gnomon.ndarray.sparse.rows import store_rows
 from gnomon.ndarray.sparse.rules import (
     RULES,
     embedding_gradient,
@@ -47,11 +43,9 @@ from gnomon.ndarray.sparse.rules import (
 )
 from gnomon.ops import registry
 from gnomon.ops.update import Update
-from gnomon.plan.statement import PUT, Store
 
 Outputs = list[Any]
 _told: set[tuple[str, ...]] = set()
-_batches: dict[tuple[Layout, ...], Batch] = {}
 _log = logging.getLogger("gnomon")
 
 
@@ -224,7 +218,7 @@ def update_rows(weight: Any, grad: Any, states: Sequence[Any], update: Any) -> N
     whole = [_all_rows(x) for x in (weight, *states)]
     parts = [picked(x, rows) for x in whole]
     update(parts[0], values, parts[1:])
-    _store_rows(whole, on_device(rows, weight), parts)
+    store_rows(whole, on_device(rows, weight), parts)
 
 
 def _each_once(grad: Any) -> tuple[Indices, Any]:
@@ -244,30 +238,6 @@ def _all_rows(x: Any) -> Any:
     if not np.array_equal(x._index(), every):
         x._take(make(RowSparseNDArray, x.shape, wide(x), (every,)))
     return x._parts.data
-
-
-def _store_rows(arrays: Sequence[Any], index: Any, values: Sequence[Any]) -> None:
-    """Write rows, each of them once, of several arrays where these are."""
-    operands = [index, *values, *arrays]
-    layouts = tuple([x._layout for x in operands])
-    batch = _batches.get(layouts)
-    if batch is None:
-        batch = Batch("store rows", layouts, _puts)
-        RECIPES.put(_batches, layouts, batch)
-    batch.push(operands, range(1 + len(values), len(operands)))
-
-
-def _puts(buffers: Sequence[Buffer]) -> Iterator[Group]:
-    """What puts rows into arrays: `_store_rows` says in which order they come."""
-    index, *others = buffers
-    half = len(others) // 2
-    for values, array in zip(others[:half], others[half:], strict=True):
-        yield Group((index, values, array), _put_rows)
-
-
-def _put_rows(operands: Sequence[Buffer]) -> list[Store]:
-    index, values, array = operands
-    return [Store(array, PUT, take_grad(index, values, array.shape[0]))]
 
 
 storage_types.ready = compute

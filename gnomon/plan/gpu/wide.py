@@ -56,7 +56,8 @@ def moves(arena: Arena, body: ir.Body, inner: int) -> Moves | None:
     order = postorder(roots(body))
     stores = stored(body, inner)
     puts = sum(isinstance(s, Put) for s in body)
-    if len(stores) < max(1, puts) or len(order) > MOST:
+    each = sum(t.free >> inner & 1 for t in order)  # what is the same for all takes no more room
+    if len(stores) < max(1, puts) or each > MOST:
         return None
     found = [*stores, *along(order, inner)]
     width = max(2, BYTES // max(m.operand.dtype.size for m in found))

@@ -81,7 +81,7 @@ def _steps(
     if maps and all(s.dest.shape == shape for s in stores):
         return _group(stores, Structure(stores), name, backend)
     steps: list[Step] = []
-    for piece in scatter.pieces(stores, backend.libraries, backend.temporary):
+    for piece in scatter.pieces(stores, backend.libraries, backend.temporary, backend.has_order):
         if isinstance(piece, Invoke):
             made = backend.libraries.steps(piece)
             for step in made:  # a tensor may take other memory before the library has done
@@ -121,7 +121,7 @@ def pieces(stores: Sequence[Store]) -> list[Piece]:
     for store in stores:
         check(store)
     backend = backend_of(stores[0].dest)
-    return scatter.pieces(stores, backend.libraries, backend.temporary)
+    return scatter.pieces(stores, backend.libraries, backend.temporary, backend.has_order)
 
 
 def check(store: Store) -> None:
