@@ -86,7 +86,14 @@ class RemoteNDArray(NDArray):
         values = self._fetched()
         return convertible(values) if values.size == 1 or conversion.everywhere else values
 
-    def _change(self, change: Callable[[np.ndarray[Any, Any]], object], name: str) -> None:
+    def _change(
+        self,
+        change: Callable[[np.ndarray[Any, Any]], object],
+        name: str,
+        reads: Sequence[Any] | None = None,
+    ) -> None:
+        for x in reads or ():
+            x.wait_to_read()
         held = Array._around(self._fetched(), _HOST)
         change(held._numpy())
         move(held, self)
