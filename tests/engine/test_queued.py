@@ -66,6 +66,8 @@ def test_a_loop_of_operators_in_python_that_never_waits_is_bounded(step):
 
 
 FORK = """
+    import warnings
+    warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks beside threads
     for _ in range(5):
         x = step(x)
     y = nd.dot(x, w)
