@@ -136,13 +136,15 @@ class Behind(Backlog):
         """Wait until more may be pending: another task, or an operator that waits for its turn."""
         while self._behind and max(len(self._behind), stream.pending()) >= stream.ROOM:
             self._await(self._first())
-        grown = self._used() > most_memory(self._base)
-        is_over = not grown or self.finish_operators()
+        used, is_over = self._used(), True
+        grown = used > most_memory(self._base)
+        if grown:
+            is_over, used = self.finish_operators(), self._used()
         if is_over and (self._behind or self._queued):
             return
         if grown and (now := time.monotonic()) - self._since > _LASTING:
             self._base, self._since = 0, now  # what was in use before counts no more
-        self._base = max(self._base, self._used())  # with none pending, the program's own
+        self._base = max(self._base, used)  # with none pending, the program's own
 
     def _used(self) -> int:
         """Bytes in use; small ones of queued operators are estimated."""
