@@ -13,8 +13,11 @@ sleeps until a task is over and settles it. What a settled job held goes when th
 again.
 
 A task that fails halts the stream. The thread that settles it poisons what depends on it, has the
-stream leave that out, and lets it go on. A push waits for the first task where many are pending,
-and for all of them where much more memory is in use than was with nothing behind.
+stream leave that out, and lets it go on.
+
+Operators in Python, and kernels that wait for these, are *queued*: pending, but not behind. A push
+waits for the first task where many are pending, and for all that is behind or queued where much
+more memory is in use than was with none of it.
 """
 
 from __future__ import annotations
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
 
 _CPU = cpu(0)
 _memory = pool_of("cpu")
+_QUEUED = 4096  # bytes of small objects that a queued operator holds
 _LASTING = 1.0  # seconds for which the program's use of memory is not measured anew
 _IDLE = 5.0  # seconds after which a follower that has nothing to do ends
 
@@ -64,7 +68,7 @@ class Behind(Backlog):
     def _clear(self) -> None:
         super()._clear()
         self._follower: LockType | None = None  # the gate where it sleeps
-        self._base = 0  # the most bytes that were in use while nothing was behind,
+        self._base = 0  # the most bytes that were in use while no operator was pending,
         self._since = 0.0  # and from when on
 
     # --- going behind ---------------------------------------------------------------------------
@@ -85,7 +89,7 @@ class Behind(Backlog):
             self._flush()
         if self._behind:
             self._collect()
-        if not (is_long or any(map(_is_written, job.const)) or any(map(_is_used, job.mutate))):
+        if not (is_long or waits(job)):
             return False
         if any(map(_is_shared, job.const)) or any(map(_is_shared, job.mutate)):
             self.let_finish((*job.const, *job.mutate))  # others may change it right after
@@ -129,17 +133,27 @@ class Behind(Backlog):
                 self._late = None
 
     def _make_room(self) -> None:
-        """Wait until another task may be entered."""
+        """Wait until more may be pending: another task, or an operator that waits for its turn."""
         while self._behind and max(len(self._behind), stream.pending()) >= stream.ROOM:
             self._await(self._first())
-        grown = bool(self._behind) and in_use(_memory) > most_memory(self._base)
+        used, is_over = self._used(), True
+        grown = used > most_memory(self._base)
         if grown:
-            self.finish_behind()
-        if self._behind:
+            is_over, used = self.finish_operators(), self._used()
+        if is_over and (self._behind or self._queued):
             return
         if grown and (now := time.monotonic()) - self._since > _LASTING:
             self._base, self._since = 0, now  # what was in use before counts no more
-        self._base = max(self._base, in_use(_memory))  # with nothing behind, the program's own
+        self._base = max(self._base, used)  # with none pending, the program's own
+
+    def _used(self) -> int:
+        """Bytes in use; small ones of queued operators are estimated."""
+        return in_use(_memory) + len(self._queued) * _QUEUED
+
+    def _count(self, job: Job) -> None:
+        self._make_room()
+        with self._lock:
+            self._queued.add(job)
 
     def _admit(self, job: Job) -> bool:
         ready = super()._admit(job)
@@ -311,6 +325,11 @@ def _number(job: Job | None) -> int:
     if job is None or job.state != BEHIND or job.task is None:
         return 0
     return job.task.number
+
+
+def waits(job: Job) -> bool:
+    """Whether a job would wait for others if it was entered now."""
+    return any(map(_is_written, job.const)) or any(map(_is_used, job.mutate))
 
 
 def _is_written(var: Var) -> bool:

@@ -45,6 +45,7 @@ class Bookkeeping(EngineState, ABC):
         self._settled = 0
         self._ready = deque()
         self._behind = deque()
+        self._queued = weakref.WeakSet()
         self._bulk = self._late = None
         self._sleepers = []
         self._failures: list[Failure] = []

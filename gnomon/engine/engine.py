@@ -150,6 +150,23 @@ class Engine(Lifecycle):
         const, mutate = check_variables("push_inline", const_vars, mutate_vars)
         self._push_inline(make_job(fn, INLINE, const, mutate, ctx, priority, name))
 
+    def push_operator(
+        self,
+        fn: Callable[[RunContext], object],
+        ctx: Context | None,
+        const_vars: Vars,
+        mutate_vars: Vars,
+        name: str,
+    ) -> None:
+        """As `push_sync`, for an operator of gnomon's in Python.
+
+        Where pending operators hold much memory, it waits for them; so does a fork.
+        """
+        const, mutate = check_variables("push_operator", const_vars, mutate_vars)
+        job = make_job(fn, SYNC, const, mutate, ctx, 0, name, False, push_site())
+        self._count(job)
+        self._push(job)
+
     def push_brief(
         self,
         fn: Callable[[RunContext], object],
@@ -323,6 +340,9 @@ class Engine(Lifecycle):
     @abstractmethod
     def _push_inline(self, job: Job) -> None:
         """Take in a short kernel."""
+
+    def _count(self, job: Job) -> None:
+        """Count a job among the operators that are pending; here none ever is."""
 
     def _hold_back(self, job: Job) -> None:
         """Take in a short kernel that may wait for the next entry; here none does."""

@@ -1,15 +1,18 @@
 """Fork and exit: what becomes of pending work when the process is doubled or ends.
 
-Fork. The forking thread holds every engine's state while the process is doubled. The parent goes on
-as before. The child has one thread and none of the work: its engine begins with empty state and
-new workers when they are needed; what a pending function would have written is poisoned there,
-since the parent computes it, not the child. That takes the child a microsecond or two for each
-pending function, most of it to copy the pages that hold them, and the parent nothing.
+Fork. Operators are waited for first, while no lock is held that they might need, as long as any
+function comes to its end within some seconds. Then the forking thread holds every engine's state
+while the process is doubled. The parent goes on as before. The child has one thread and none of the
+work: its engine begins with empty state and new workers when they are needed; what a pending
+function would have written is poisoned there, since the parent computes it, not the child. That
+takes the child a microsecond or two for each pending function, most of it to copy the pages that
+hold them, and the parent nothing.
 
 Exit. Work that is ready or runs is waited for, so that nothing pushed before is lost; what other
 threads push meanwhile may be. Every ten seconds without an end of anything are reported. Where all
 that is left waits for an `on_complete` that did not come for `_PATIENCE` seconds, it is dropped
-with a report; Ctrl-C drops at once. Failures that were not waited for are logged.
+with a report; Ctrl-C drops at once. Where Ctrl-C has ended the program already, functions that run
+are waited for, and what has not begun is dropped. Failures that were not waited for are logged.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import logging
+import sys
 import time
 import weakref
 from operator import attrgetter
@@ -28,7 +32,7 @@ from gnomon.engine.gates import shut_gate
 from gnomon.engine.job import DONE, Job
 from gnomon.engine.report import neighbourhood
 from gnomon.engine.waiting import Waiting, patience
-from gnomon.ground.lock import around_forks
+from gnomon.ground.lock import around_forks, before_forks
 from gnomon.ground.record import put
 from gnomon.runtime.execution import stream
 
@@ -46,6 +50,11 @@ class Lifecycle(Waiting):
         super().__init__()
         engines.add(self)
 
+    def prepare(self) -> None:
+        """Before a fork takes any lock: finish operators, so that the child has their results."""
+        self._flush()
+        self.finish_operators()
+
     def hold(self) -> None:
         """Before a fork: no other thread may be amidst an entry, and nothing is held back.
 
@@ -60,8 +69,8 @@ class Lifecycle(Waiting):
         if self._lock._is_owned():
             self._lock.release()
 
-    def restart(self) -> None:
-        """After a fork, in the child: empty state, and no variable held by the parent's work."""
+    def restart(self, why: str) -> None:
+        """Begin with empty state, and no variable held by what was pending: that is lost."""
         running = self._state().running()
         roots = [*self._roots(), *running]
         operators = set(map(_OPERATOR, roots))
@@ -69,11 +78,11 @@ class Lifecycle(Waiting):
             operators.update(map(_OPERATOR, users))
             writer = var.last_writer()
             if writer is not None and writer not in running:
-                put(var, "failure", _left_behind(writer))
+                put(var, "failure", _lost(writer, why))
                 self._poisoned = True
             var.release()
         for job in self._held_back():
-            job.poison(_left_behind(job))
+            job.poison(_lost(job, why))
             self._poisoned = True
         for job in roots:
             job.state = DONE
@@ -90,20 +99,35 @@ class Lifecycle(Waiting):
         """At the interpreter's exit: wait for the work, or drop it with a report."""
         try:
             self._flush()
-            self.finish_behind()
-            self._outwait()
+            if _is_interrupted():
+                self._drop()
+            else:
+                self.finish_behind()
+                self._outwait(None)
         except KeyboardInterrupt:
             log.warning("interrupted at exit; dropped:\n%s", self.report())
         untold = [failure for failure in self._failures if not failure.reported]
         for failure in untold:
             log.error("not waited for: %s", failure.error())
 
-    def _outwait(self) -> None:
-        """Sleep until what is pending now is done, or nothing more is to be expected.
+    def _drop(self) -> None:
+        """At the exit after Ctrl-C: wait for functions that run, and drop what has not begun."""
+        stream.close()
+        self._collect()
+        with self._lock:
+            running = [job for state in self._states for job in state.running()]
+        self._outwait(running)
+        with self._lock:
+            if self._pending:
+                log.warning("Ctrl-C ended the program: dropped %d pending functions", self._pending)
+            self.restart("it was pending when Ctrl-C ended the program")
 
-        Other threads may push without an end: what they push from now on is waited for no more.
+    def _outwait(self, left: list[Job] | None) -> None:
+        """Sleep until all that is `left` is done, or nothing more is to be expected.
+
+        With None that is what is pending now: other threads may push without an end.
         """
-        last, left, looks = self._settled + self._pending, None, 0
+        last, looks = self._settled + self._pending, 0
         since = told = time.monotonic()
         while self._pending and self._state().job is None:
             settled, gate = self._settled, shut_gate()
@@ -132,16 +156,25 @@ class Lifecycle(Waiting):
             return any(map(attrgetter("job"), self._states)) or bool(self._waiting_to_run())
 
 
-def _left_behind(job: Job) -> Failure:
-    """What a child reads of what the parent is still to write."""
-    error = EngineError("it was pending in the parent when the process forked")
-    failure = Failure(error, job.name, job.site)
-    failure.reported = True  # what the child writes anew is good
+def _is_interrupted() -> bool:
+    """Whether Ctrl-C has ended the program; an interactive one goes on after it."""
+    return getattr(sys, "last_type", None) is KeyboardInterrupt and not hasattr(sys, "ps1")
+
+
+def _lost(job: Job, why: str) -> Failure:
+    """What is read of what a job was still to write when its engine began anew."""
+    failure = Failure(EngineError(why), job.name, job.site)
+    failure.reported = True  # what is written anew is good
     return failure
 
 
 engines: weakref.WeakSet[Any] = weakref.WeakSet()
 _held: list[Lifecycle] = []
+
+
+def _before_locks() -> None:
+    for engine in list(engines):
+        engine.prepare()
 
 
 def _before_fork() -> None:
@@ -160,7 +193,7 @@ def _after_fork_in_parent() -> None:
 def _after_fork_in_child() -> None:
     stream.restart()
     while _held:
-        _held.pop().restart()
+        _held.pop().restart("it was pending in the parent when the process forked")
 
 
 def _at_exit() -> None:
@@ -172,4 +205,5 @@ def _at_exit() -> None:
 
 
 around_forks(_before_fork, _after_fork_in_parent, _after_fork_in_child)
+before_forks(_before_locks)
 atexit.register(_at_exit)

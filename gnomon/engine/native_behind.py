@@ -68,7 +68,7 @@ def is_read_there_alone(engine: EngineState, var: Var) -> bool:
 
 @native
 def most_memory(base: int) -> int:
-    """The most bytes that may be in use where so many were with nothing behind the program."""
+    """The most bytes that may be in use where so many were with no operator pending."""
     return base + max(min(base * 3 >> 2, MOST), FREE)
 
 
@@ -93,7 +93,7 @@ def _is_crowded(engine: EngineState) -> bool:
     if len(engine._behind) >= stream.ROOM:
         return True
     used = in_use(_MEMORY)
-    if len(engine._behind) == 0:
+    if engine._pending == 0:
         engine._base = max(engine._base, used)
     return used > most_memory(engine._base)
 

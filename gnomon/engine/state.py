@@ -11,6 +11,7 @@ place that is new: what must not be torn apart is made before the first of it ch
 from __future__ import annotations
 
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
@@ -48,6 +49,7 @@ class EngineState:
         "_observer",
         "_pending",
         "_poisoned",
+        "_queued",
         "_ready",
         "_settled",
         "_sleepers",
@@ -55,7 +57,7 @@ class EngineState:
         "_work_queue",
     )  # fmt: skip
 
-    _base: int  # the most bytes that were in use while nothing was behind the program
+    _base: int  # the most bytes that were in use while no operator was pending
     _behind: deque[Job]  # what runs behind the program, in its order
     _briefly: bool  # kernels of `run_brief` are not to be joined by others now
     _bulk: Bulk | None  # what a bulk scope holds back
@@ -69,6 +71,7 @@ class EngineState:
     _observer: Callable[[str, Context, float, float], None] | None
     _pending: int
     _poisoned: bool  # whether any function ever failed; native code asks the variables
+    _queued: weakref.WeakSet[Job]  # operators' jobs that are pending and not behind
     _ready: deque[Job]  # jobs that hold all their variables, and are to be sent on their way
     _settled: int
     _sleepers: list[LockType]  # gates of those who wait for everything

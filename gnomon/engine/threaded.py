@@ -29,7 +29,7 @@ from gnomon import config
 from gnomon.base import EngineError
 from gnomon.context import Context, cpu
 from gnomon.engine.backlog import Backlog
-from gnomon.engine.behind import Behind
+from gnomon.engine.behind import Behind, waits
 from gnomon.engine.bulk import Bulk, is_plain
 from gnomon.engine.failure import push_site
 from gnomon.engine.job import HERE, WAITING, Job
@@ -100,8 +100,11 @@ class ThreadedEngine(Behind):
             return
         if self._late is not None:
             self._enter_here(None)
-        if not self._goes_behind(job):
-            self._enter_here(job)
+        if self._goes_behind(job):
+            return
+        if self._pending and waits(job):
+            self._make_room()
+        self._enter_here(job)
 
     def _enter_here(self, job: Job | None) -> None:
         """Enter a short kernel, or what was held back; run it, unless this thread runs one now."""
@@ -126,6 +129,7 @@ class ThreadedEngine(Behind):
                     state.backlog.append(job)
                 else:
                     job.site = push_site()
+                    self._queued.add(job)
             if not bouncing:
                 self._bounce(state, False)
         except BaseException:
@@ -425,12 +429,12 @@ class ThreadedEngine(Behind):
             *(job for work_queue in self._work_queues.values() for job in work_queue.jobs()),
         ]
 
-    def restart(self) -> None:
-        """After a fork, in the child: the parent's workers are none of this process's."""
+    def restart(self, why: str) -> None:
+        """As the basis does; workers that there are end, those of a parent process are no more."""
         for work_queue in self._work_queues.values():
             work_queue.orphaned = True
         self._settle_behind([], None)
-        super().restart()
+        super().restart(why)
 
 
 class ThreadedEnginePerDevice(ThreadedEngine):

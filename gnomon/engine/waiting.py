@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("gnomon.engine")
 
 _PATIENCE, _LONGEST = 0.1, 1.0  # seconds between two looks whether anything was done
+GIVEN_UP = 5.0  # seconds without an end of anything, after which a push or a fork goes on
 _EVEN = (
     8  # looks in vain, after which the next come ever later: work that takes so long may compute
 )
@@ -105,6 +106,30 @@ class Waiting(Execution):
 
     def finish_behind(self) -> None:
         """Return when the work that is behind the program now is over."""
+
+    def finish_operators(self) -> bool:
+        """Return when the operators that are pending now are over; whether they are.
+
+        Those in Python may wait for users' functions, and these for anything: False where nothing
+        came to its end for `GIVEN_UP` seconds. At once in a function and amidst an entry, which
+        operators may wait for.
+        """
+        self.finish_behind()
+        state = self._state()
+        if state.job is not None or state.bouncing or self._lock._is_owned():
+            return True
+        written = dict.fromkeys(var for job in self._unfinished_operators() for var in job.mutate)
+        if not written:
+            return True
+        wait = make_job(None, WAIT, tuple(written), (), label="finish_operators", site=push_site())
+        wait.gate = shut_gate()
+        self._enter(wait)
+        return self._sleep(wait.gate, state, GIVEN_UP)
+
+    def _unfinished_operators(self) -> list[Job]:
+        """The operators that are pending and not behind the program."""
+        with self._lock:
+            return [job for job in list(self._queued) if job.state != DONE]
 
     def _enter(self, wait: Job) -> None:
         """Enter a wait in the engine's state, or, where an interrupt comes, take it out again."""
@@ -193,15 +218,18 @@ class Waiting(Execution):
         if between or self._lock._is_owned():
             raise EngineError(f"{where}: called by a finaliser or signal handler within the engine")
 
-    def _sleep(self, gate: LockType, state: ThreadState) -> None:
-        """Sleep until `gate` opens; report what hangs when nothing was done for long."""
+    def _sleep(self, gate: LockType, state: ThreadState, most: float = math.inf) -> bool:
+        """Sleep until `gate` opens, or nothing was done for `most` seconds; whether it opened.
+
+        Report what hangs when nothing was done for long.
+        """
         self._before_sleep(state)
         try:
-            self._sleep_on(gate, state)
+            return self._sleep_on(gate, state, most)
         finally:
             self._after_sleep(state)
 
-    def _sleep_on(self, gate: LockType, state: ThreadState) -> None:
+    def _sleep_on(self, gate: LockType, state: ThreadState, most: float) -> bool:
         period = config.get("hang_report_seconds") or math.inf
         settled, since, looks = self._settled, time.monotonic(), 0
         while not gate.acquire(timeout=min(patience(looks), period)):
@@ -211,9 +239,12 @@ class Waiting(Execution):
                 continue
             self._relieve(state)
             looks += 1
+            if time.monotonic() - since >= most:
+                return False
             if time.monotonic() - since >= period:
                 log.warning("nothing was done for %g s:\n%s", period, self.report())
                 since = time.monotonic()
+        return True
 
     def _relieve(self, state: ThreadState) -> None:
         """Nothing was done for a while: others may sleep where the engine does not see it."""

@@ -206,6 +206,12 @@ def around_forks(before: Work, after_in_parent: Work, after_in_child: Work) -> N
     _hooks.append((before, after_in_parent, after_in_child))
 
 
+def before_forks(work: Work) -> None:
+    """Have `work` called before a fork takes any lock, so that it may wait for other threads."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=work)  # the last that is registered is called first
+
+
 def in_child(work: Work) -> None:
     """Have `work` called in every forked child, in its place among the hooks of `around_forks`."""
     around_forks(bool, bool, work)

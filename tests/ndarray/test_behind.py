@@ -42,6 +42,8 @@ EXTRA = [
     "x{a} = gradient(x{b}, x{c})",
     "x{a} = x{b}.copy()",
     "x{a}[1] = x{b}[2]",
+    "x{a}[[0, 2]] = x{b}[1:3]",
+    "x{a}[[3, 1]] = x{a}[0:2]",
     "del x{a}; x{a} = zeros(shape)",
     "wait()",
 ]

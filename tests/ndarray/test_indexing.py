@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gnomon import nd
+from gnomon import engine, nd
 from gnomon.base import ShapeError
 
 BASIC = [
@@ -175,6 +178,39 @@ def test_iteration_and_length():
     assert len(x) == 3
     with pytest.raises(TypeError):
         len(nd.array(3))
+
+
+def test_a_write_at_picked_places_waits_for_nothing():
+    """What it is given may change as soon as it returns."""
+    a, x = pair()
+    go, value = threading.Event(), nd.ones((2, 3, 2)) * 7
+    engine.get().push_sync(lambda run_ctx: go.wait(10), None, (), (x._var,))
+    key, values = np.array([0, 2]), np.full((3, 2), 5, np.float32)
+    x[key] = values
+    x[[1, 3]] = value
+    x[x.shape[0] - 1, [0, 1]] = 3
+    key[:], values[:] = 1, 0
+    value[:] = 8
+    go.set()
+    a[[0, 2]], a[[1, 3]] = 5, 7
+    a[3, [0, 1]] = 3
+    np.testing.assert_array_equal(x.asnumpy(), a)
+    x[[0, 2]] = x[2:4]
+    a[[0, 2]] = a[2:4]
+    np.testing.assert_array_equal(x.asnumpy(), a)
+
+
+@pytest.mark.parametrize("key", [[0, 2], ([5, 1], [0, 3]), (slice(1, 3), [7, 7])])
+def test_picked_places_take_memory_for_what_is_picked(key):
+    x = nd.zeros((3000, 3000))
+    x.wait_to_read()
+    tracemalloc.start()
+    try:
+        x[key] = 2
+        assert x[key].asnumpy().min() == 2
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_slice_assign():

@@ -9,7 +9,7 @@ key is turned by NumPy into the positions of the elements it picks, in the order
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -135,9 +135,25 @@ def _position(index: Any, size: int, axis: int) -> int:
 
 def positions(shape: tuple[int, ...], key: Any) -> np.ndarray[Any, Any]:
     """The places, in row-major order, of the elements that a key picks."""
-    parts = key if isinstance(key, tuple) else (key,)
-    places = np.arange(int(np.prod(shape)), dtype=np.int64).reshape(shape)
-    return np.asarray(places[tuple(map(_as_numpy, parts))])
+    parts = _parts(key)
+    places = np.asarray(_spread(np.int64(0), shape)[parts])
+    step = 1
+    for axis in reversed(range(len(shape))):
+        along = np.arange(shape[axis], dtype=np.int64) * step
+        along = along.reshape((-1,) + (1,) * (len(shape) - axis - 1))
+        places = places + _spread(along, shape)[parts]
+        step *= shape[axis]
+    return places
+
+
+def _spread(values: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """NumPy's values in an array of a shape, which takes no memory for it."""
+    return np.broadcast_to(values, shape)
+
+
+def _parts(key: Any) -> tuple[Any, ...]:
+    """A key as NumPy takes it."""
+    return tuple(map(_as_numpy, key if isinstance(key, tuple) else (key,)))
 
 
 def _as_numpy(part: Any) -> Any:
@@ -300,7 +316,7 @@ class Indexing(Array):
         if shape == self.shape:
             self._copy_from(value)
             return
-        self._check_stretch(shape)
+        _check_stretch(shape, self.shape)
         value = value.as_in_context(self.context)
         spread = value.reshape((1,) * (self.ndim - len(shape)) + shape)
         invoke(registry.find("broadcast_to").parse({"shape": self.shape}), (spread,), self)
@@ -314,17 +330,10 @@ class Indexing(Array):
         else:
             copied(value, self)
 
-    def _check_stretch(self, shape: tuple[int, ...]) -> None:
-        """Refuse a shape that does not stretch to this array's."""
-        own = self.shape[self.ndim - len(shape) :] if len(shape) <= self.ndim else ()
-        if len(shape) > self.ndim or any(a not in (1, b) for a, b in zip(shape, own, strict=True)):
-            expected = f"a shape that stretches to {self.shape}"
-            raise ShapeError(complaint("NDArray.__setitem__", "value", expected, shape))
-
     def _stretched(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """NumPy's values in this array's shape and dtype."""
         shape = _without_ones_in_front(values.shape, self.ndim)
-        self._check_stretch(shape)
+        _check_stretch(shape, self.shape)
         return np.broadcast_to(values.reshape(shape), self.shape)
 
     def _write(self, values: np.ndarray[Any, Any]) -> None:
@@ -335,30 +344,46 @@ class Indexing(Array):
             return
         self._change(lambda here: np.copyto(here, values, casting="unsafe"), "copy from NumPy")
 
-    def _change(self, change: Callable[[np.ndarray[Any, Any]], object], name: str) -> None:
-        """Have the elements changed through a view of NumPy's, and wait until that is done."""
+    def _change(
+        self,
+        change: Callable[[np.ndarray[Any, Any]], object],
+        name: str,
+        reads: Sequence[Any] | None = None,
+    ) -> None:
+        """Have the elements changed through a view of NumPy's, and wait until that is done.
+
+        Where all that it `reads` are these arrays, and no other code looks at this one's memory, it
+        is only pushed.
+        """
         task = engine.Repeatable(lambda run_ctx: change(self._numpy()))
-        pushed = engine.get()
-        pushed.push_inline(task, self.context, (), (self._var,), name=name)
-        pushed.wait_for_var(self._var)
+        pushed, const = engine.get(), tuple([x._var for x in reads or ()])
+        pushed.push_inline(task, self.context, const, (self._var,), name=name)
+        if reads is None or self._chunk.shared:
+            pushed.wait_for_var(self._var)
 
     def _scatter(self, key: Any, value: Any) -> None:
-        """Write at the places that a key which is not basic picks."""
-        places = positions(self.shape, key)
-        values = self._values(value.asnumpy() if isinstance(value, Array) else value)
-        if values.ndim > places.ndim:
-            values = values.reshape(_without_ones_in_front(values.shape, places.ndim))
-        try:
-            values = np.broadcast_to(values, places.shape)
-        except ValueError:
-            expected = f"a shape that stretches to {places.shape}"
-            got = values.shape
-            raise ShapeError(complaint("NDArray.__setitem__", "value", expected, got)) from None
+        """Write at the places that a key which is not basic picks.
+
+        An array of ours on other memory is read in its turn; the key, and any other value, now.
+        """
+        parts = tuple([x.copy() if isinstance(x, np.ndarray) else x for x in _parts(key)])
+        picked = _spread(np.int8(0), self.shape)[parts].shape
+        reads = [value] if self._is_beside(value) else []
+        if not reads:
+            value = np.array(self._values(value.asnumpy() if isinstance(value, Array) else value))
+        shape = _without_ones_in_front(value.shape, len(picked))
+        _check_stretch(shape, picked)
 
         def write(target: np.ndarray[Any, Any]) -> None:
-            target[np.unravel_index(places, self.shape)] = values
+            values = self._values(value._numpy()) if reads else value
+            target[parts] = values.reshape(shape)
 
-        self._change(write, "scatter from NumPy")
+        self._change(write, "scatter from NumPy", reads)
+
+    def _is_beside(self, value: Any) -> bool:
+        """Whether a value is a dense array of ours on the same device, on other memory."""
+        dense = isinstance(value, Array) and value.stype == "default"
+        return dense and value.context == self.context and value._var is not self._var
 
     def slice_assign(self, rhs: Any, begin: Any, end: Any, step: Any) -> None:
         """Write `rhs` from `begin` to before `end` in steps."""
@@ -392,6 +417,14 @@ def _slices(begin: Any, end: Any, step: Any) -> tuple[slice, ...]:
     """The key of a slice whose bounds are given an axis an entry."""
     steps = step or (None,) * len(begin)
     return tuple(slice(*bounds) for bounds in zip(begin, end, steps, strict=True))
+
+
+def _check_stretch(shape: tuple[int, ...], wanted: tuple[int, ...]) -> None:
+    """Refuse the shape of a value that does not stretch to the one of what is written."""
+    own = wanted[len(wanted) - len(shape) :] if len(shape) <= len(wanted) else ()
+    if len(shape) > len(wanted) or any(a not in (1, b) for a, b in zip(shape, own, strict=True)):
+        expected = f"a shape that stretches to {wanted}"
+        raise ShapeError(complaint("NDArray.__setitem__", "value", expected, shape))
 
 
 def _without_ones_in_front(shape: tuple[int, ...], ndim: int) -> tuple[int, ...]:

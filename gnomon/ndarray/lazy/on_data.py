@@ -157,5 +157,5 @@ def push(
     mutate = dict.fromkeys([x._var for x in written] + [r.var for r in resources])
     const = dict.fromkeys(x._var for x in read if x._var not in mutate)
     brief = sum([x.size for x in (*read, *written)]) <= op.brief
-    pushed = engine.get().push_inline if brief else engine.get().push_sync
+    pushed = engine.get().push_inline if brief else engine.get().push_operator
     pushed(call, ctx, tuple(const), tuple(mutate), name=name)
