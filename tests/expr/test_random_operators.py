@@ -16,6 +16,7 @@ from gnomon.expr.source import OperatorError
 from gnomon.shadow import F, Tensor
 
 POINTS, H = 60, 1e-6
+REFUSED = {490}  # numbers alone divide by zero, where Python always raises
 half = op(lambda v: v / 2 if v > 0 else v * 3)
 SPACE = {"math": math, "np": np, "fn": fn, "half": half, "K": 0.75, "N": 2, "ON": True}
 
@@ -113,12 +114,12 @@ def test_random_functions(part: int) -> None:
         rng = np.random.default_rng(seed)
         x, y = rng.uniform(-3, 3, POINTS), rng.uniform(-3, 3, POINTS)
         want = np.array([python(function, *map(float, p)) for p in zip(x, y, strict=True)])
-        try:
-            made = op(function)
-        except OperatorError as error:  # numbers alone that nothing can be computed of
-            assert "division by zero" in str(error), f"seed {seed}\n{text}"
-            assert np.isnan(want).all(), f"seed {seed}\n{text}"
+        if seed in REFUSED:
+            with pytest.raises(OperatorError, match="division by zero"):
+                op(function)
+            assert np.isnan(want).all()
             continue
+        made = op(function)
         out = np.zeros(POINTS)
         Tensor(out)[:] = F(made)(Tensor(x), Tensor(y))
         known = np.isfinite(want)
