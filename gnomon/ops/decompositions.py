@@ -6,6 +6,7 @@ triangle.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,8 +29,11 @@ def turned(a: Array) -> Array:
 
 def mirrored(a: Array) -> Array:
     """Matrices with the lower triangle on both sides."""
-    low = np.tril(a, -1)
-    return np.asarray(np.tril(a) + turned(low))
+    low = lapack.lower(a)
+    found = low + turned(low)
+    places = np.arange(a.shape[-1])
+    found[..., places, places] = a[..., places, places]
+    return found
 
 
 def spd(n: int, batch: int = 2) -> Any:
@@ -61,14 +65,14 @@ class Matrices(HostOp):
         t.same()
         t.check("A", "f")
 
-    def solved(self, a: Array, b: Array) -> Array:
-        """`inverse(a) @ b`.
+    def by(self, routine: Callable[..., Array], *operands: Any) -> Array:
+        """What a routine gives of invertible matrices.
 
         Raises:
             GnomonError: a matrix is singular.
         """
         try:
-            return np.asarray(np.linalg.solve(a, b))
+            return routine(*operands)
         except np.linalg.LinAlgError:
             raise self.refused("invertible matrices", "a singular one") from None
 
@@ -105,12 +109,10 @@ class Cholesky(Triangular):
 
     def gradient(self, grad: Array, output: Array) -> Array:
         root = self.low(output)
-        try:
-            through = lapack.product(turned(root), np.tril(self.low(grad)))
-            inner = lapack.divided(root, mirrored(through))
-            return turned(lapack.divided(root, turned(inner))) / 2  # it is symmetric
-        except np.linalg.LinAlgError:
-            raise self.refused("positive definite matrices", "another") from None
+        inverse = self.by(lapack.lower_inverse, root)
+        through = lapack.turned_product(root, lapack.lower(self.low(grad)))
+        inner = lapack.turned_product(inverse, mirrored(through))
+        return turned(lapack.turned_product(inverse, turned(inner))) / 2  # it is symmetric
 
 
 @op("_linalg_potri", inputs=("A",), aliases=("linalg_potri",))
@@ -121,17 +123,16 @@ class InverseOfCholesky(Triangular):
              case(np.triu(spd(2)), lower=False))  # fmt: skip
 
     def compute(self, A: Array) -> Array:
-        root = np.tril(self.low(A))
-        inverse = self.solved(root, np.broadcast_to(np.eye(root.shape[-1]), root.shape))
-        return np.asarray(turned(inverse) @ inverse)
+        inverse = self.by(lapack.lower_inverse, self.low(A))
+        return lapack.turned_product(inverse, inverse)
 
     def reference(self, A: Array) -> Array:
         return np.asarray(np.linalg.inv(self.low(A) @ turned(self.low(A))))
 
     def gradient(self, grad: Array, A: Array, output: Array) -> Array:
         # of X = inverse(A A^T): the gradient of A A^T is -X grad X
-        through = output @ (grad + turned(grad)) @ output
-        return self.low(np.asarray(-np.tril(through @ np.tril(self.low(A)))))
+        through = lapack.product(lapack.product(output, grad + turned(grad)), output)
+        return self.low(-lapack.lower(lapack.product(through, lapack.lower(self.low(A)))))
 
 
 @op("_linalg_inverse", inputs=("A",), aliases=("linalg_inverse", "_npi_inv"))
@@ -141,10 +142,7 @@ class Inverse(Matrices):
     cases = (case(spd(3)), case([[0.0, 2.0], [1.0, 0.0]]), case((0, 2, 2)))
 
     def compute(self, A: Array) -> Array:
-        try:
-            return lapack.inverse(A)
-        except np.linalg.LinAlgError:
-            raise self.refused("invertible matrices", "a singular one") from None
+        return self.by(lapack.inverse, A)
 
     def reference(self, A: Array) -> Array:
         return np.linalg.inv(A)
@@ -264,7 +262,7 @@ class LowerAndOrthonormal(Matrices):
 
     def gradient(self, grad_Q: Array, grad_L: Array, Q: Array, L: Array) -> Array:
         inner = turned(L) @ np.tril(grad_L) - grad_Q @ turned(Q)
-        return self.solved(turned(L), grad_Q + mirrored(inner) @ Q)
+        return self.by(lapack.divided, L, grad_Q + mirrored(inner) @ Q, True)
 
 
 @op("_linalg_syevd", inputs=("A",), outputs=("U", "L"), aliases=("linalg_syevd",))

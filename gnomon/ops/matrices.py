@@ -15,6 +15,7 @@ from gnomon.ops.host import Array
 from gnomon.ops.infer import UNKNOWN, Shapes, Types, times
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import Axis, param
+from gnomon.runtime.libraries import lapack
 
 
 def product(a: Expr, b: Expr, ta: bool = False, tb: bool = False) -> Expr:
@@ -89,14 +90,15 @@ class TriangularSolution(Triangular, Matrices):
 
     cases = SIDES
 
-    def factor(self, A: Array) -> Array:
-        """The triangle of A as it stands on the left."""
-        a = np.tril(A) if self.lower else np.triu(A)
-        return turned(a) if self.transpose != self.rightside else a
+    def solved(self, A: Array, right: Array, turned_once: bool) -> Array:
+        """`right` divided by the triangle of A as it stands on the left, or by its transpose."""
+        low = A if self.lower else turned(A)
+        standing = (self.transpose != self.rightside) == self.lower
+        return self.by(lapack.divided, low, right, standing != turned_once)
 
     def compute(self, A: Array, B: Array) -> Array:
         right = turned(B) if self.rightside else B
-        found = self.alpha * self.solved(self.factor(A), right)
+        found = self.alpha * self.solved(A, right, False)
         return turned(found) if self.rightside else found
 
     def reference(self, A: Array, B: Array) -> Array:
@@ -106,7 +108,7 @@ class TriangularSolution(Triangular, Matrices):
 
     def gradient(self, grad: Array, A: Array, output: Array) -> tuple[Array, Array]:
         g, x = (turned(grad), turned(output)) if self.rightside else (grad, output)
-        back = self.solved(turned(self.factor(A)), g)
+        back = self.solved(A, g, True)
         to_factor = -back @ turned(x)
         to_a = turned(to_factor) if self.transpose != self.rightside else to_factor
         to_b = self.alpha * (turned(back) if self.rightside else back)

@@ -27,15 +27,23 @@ def test_beside_numpy(shape, dtype):
     odd = a * np.where(np.arange(shape[-1]) == 2, -1, 1).astype(dtype)
     turned = odd[..., ::-1, :]  # its rows change places: pivots
     for x in (a, odd, turned):
+        np.testing.assert_allclose(lapack.inverse(x), np.linalg.inv(x.astype(np.float64)), **near)
         for got, wanted in zip(lapack.slogdet(x), np.linalg.slogdet(x), strict=True):
             np.testing.assert_allclose(got, wanted, **near)
             assert got.dtype == dtype
     low = lapack.cholesky(a)
     assert not np.triu(low, 1).any()
     np.testing.assert_allclose(low, np.linalg.cholesky(drawn(shape, dtype)), **near)
-    upper = np.swapaxes(np.tril(low), -1, -2).astype(np.float64)
     b = np.random.default_rng(6).normal(size=(*shape[:-1], 7)).astype(dtype)
-    np.testing.assert_allclose(lapack.divided(low, b), np.linalg.solve(upper, b), **near)
+    turned = np.swapaxes(low, -1, -2)
+    np.testing.assert_allclose(lapack.turned_product(low, b), turned @ b, **near)
+    full = low + np.triu(a, 1)  # what stands above has no meaning
+    for flag, factor in ((False, low), (True, turned)):
+        wanted = np.linalg.solve(factor.astype(np.float64), b)
+        np.testing.assert_allclose(lapack.divided(full, b, flag), wanted, **near)
+    inverse = lapack.lower_inverse(full)
+    assert not np.triu(inverse, 1).any()
+    np.testing.assert_allclose(inverse, np.linalg.inv(low.astype(np.float64)), **near)
     np.testing.assert_allclose(lapack.product(a, b), a @ b, **near)
     np.testing.assert_allclose(lapack.product(np.swapaxes(a, -1, -2), b), odd_product(a, b), **near)
 
@@ -52,6 +60,7 @@ def test_singular_matrices(n):
     for refused in (
         lambda: lapack.inverse(np.zeros((n, n))),
         lambda: lapack.cholesky(-a),
+        lambda: lapack.lower_inverse(np.zeros((n, n))),
         lambda: lapack.divided(np.zeros((n, n)), a[0]),
     ):
         with pytest.raises(np.linalg.LinAlgError):
@@ -62,5 +71,6 @@ def test_operands_stay():
     a = drawn((40, 40), np.float64)
     a.flags.writeable = False
     before = a.copy()
-    lapack.inverse(a), lapack.slogdet(a), lapack.cholesky(a), lapack.divided(a, a)
+    lapack.inverse(a), lapack.slogdet(a), lapack.cholesky(a)
+    lapack.lower_inverse(a), lapack.divided(a, a), lapack.turned_product(a, a)
     np.testing.assert_array_equal(a, before)

@@ -18,7 +18,7 @@ from gnomon.runtime.once import once
 
 Array = np.ndarray[Any, Any]
 SMALL = 32  # rows of a matrix below which the call takes longer than the work
-BLOCK = 64  # columns that a workspace has, and that a step of a triangle takes
+BLOCK = 64  # rows and columns of a part of a triangle
 
 
 @once
@@ -64,6 +64,13 @@ def clear_above(matrices: Array) -> None:
         rows[..., k + BLOCK :] = 0
 
 
+def lower(a: Array) -> Array:
+    """Copies of matrices (..., n, n), with zeros above the diagonals."""
+    found = np.array(a, order="C")
+    clear_above(found)
+    return found
+
+
 def cholesky(a: Array, room: Array | None = None) -> Array:
     """The lower triangular L with L L^T = a, of matrices (..., n, n) given by their lower triangle.
 
@@ -80,19 +87,27 @@ def cholesky(a: Array, room: Array | None = None) -> Array:
     if factor is None:
         low = np.tril(a, -1)
         return np.linalg.cholesky(np.tril(a) + np.swapaxes(low, -1, -2))
-    found = np.empty_like(a, order="C") if room is None else room
-    np.copyto(found, a)
+    columns = np.empty_like(a, order="C")  # by columns the lower factor is found in less time
+    _copy_lower(a, np.swapaxes(columns, -1, -2))
     n, status = _int(a.shape[-1]), _int()
-    for matrix in _each(found):  # the lower triangle by rows is the upper one by columns
-        factor(b"U", ctypes.byref(n), matrix, ctypes.byref(n), ctypes.byref(status), _ONE)
+    for matrix in _each(columns):
+        factor(b"L", ctypes.byref(n), matrix, ctypes.byref(n), ctypes.byref(status), _ONE)
         if status.value:
             raise np.linalg.LinAlgError("Matrix is not positive definite")
+    found = np.empty_like(a, order="C") if room is None else room
+    _copy_lower(np.swapaxes(columns, -1, -2), found)
     clear_above(found)
     return found
 
 
+def _copy_lower(a: Array, found: Array) -> None:
+    """Copy lower triangles, and what stands beside them in the blocks on the diagonal."""
+    for k in range(0, a.shape[-1], BLOCK):
+        found[..., k : k + BLOCK, : k + BLOCK] = a[..., k : k + BLOCK, : k + BLOCK]
+
+
 def inverse(a: Array) -> Array:
-    """The inverse of matrices (..., n, n).
+    """The inverse of matrices (..., n, n), by those of their factors: faster than LAPACK's own.
 
     >>> inverse(np.array([[0.0, 2.0], [1.0, 0.0]]))
     array([[0. , 1. ],
@@ -101,22 +116,75 @@ def inverse(a: Array) -> Array:
     Raises:
         LinAlgError: a matrix is singular.
     """
-    factor, invert = _known("getrf", a), _known("getri", a)
-    if factor is None or invert is None:
+    factor = _known("getrf", a)
+    if factor is None:
         return np.asarray(np.linalg.inv(a))
     found = np.array(a, order="C")
-    order = found.shape[-1]
-    pivots, work = np.empty(order, np.int32), np.empty(order * BLOCK, a.dtype)
-    n, size, trouble = ctypes.byref(_int(order)), ctypes.byref(_int(work.size)), _int()
-    status = ctypes.byref(trouble)
-    places = ctypes.c_void_p(pivots.ctypes.data)
-    for matrix in _each(found):
-        factor(n, n, matrix, n, places, status)
-        if not trouble.value:
-            invert(n, matrix, n, places, ctypes.c_void_p(work.ctypes.data), size, status)
+    pivots = np.empty((*a.shape[:-2], a.shape[-1]), np.int32)
+    n, trouble = ctypes.byref(_int(a.shape[-1])), _int()
+    rows = pivots.reshape(-1, a.shape[-1])
+    for matrix, row in zip(_each(found), rows, strict=False):
+        factor(n, n, matrix, n, ctypes.c_void_p(row.ctypes.data), ctypes.byref(trouble))
         if trouble.value:
             raise np.linalg.LinAlgError("Singular matrix")
+    # rows that changed places, times a lower triangle, times an upper one with ones on its diagonal
+    _invert(found, b"U", b"N")
+    _invert(found, b"L", b"U")
+    products = lower(found)
+    _apply("trmm", b"LNU", found, products)
+    flat = (-1, *a.shape[-2:])
+    for matrix, moved, row in zip(found.reshape(flat), products.reshape(flat), rows, strict=True):
+        matrix[_order(row)] = moved
     return found
+
+
+def _order(pivots: Array) -> list[int]:
+    """Where each row goes when it changed places with that of its pivot, the first row last."""
+    order = list(range(len(pivots)))
+    for k, other in enumerate(pivots.tolist()):
+        order[k], order[other - 1] = order[other - 1], order[k]
+    return order
+
+
+def _number(a: Array, number: float) -> Any:
+    return ctypes.byref((ctypes.c_float if a.dtype.char == "f" else ctypes.c_double)(number))
+
+
+def _invert(matrices: Array, triangle: bytes, diagonal: bytes) -> None:
+    """Invert triangles (by columns) in place, by halves, since products are what is fast."""
+    invert, multiply = _known("trtri", matrices), _known("trmm", matrices)
+    lead, status = ctypes.byref(_int(matrices.shape[-1])), ctypes.byref(_int())
+    one, minus = _number(matrices, 1), _number(matrices, -1)
+    column, row = matrices.strides[-2:]
+
+    def part(corner: int, order: int) -> None:
+        n, half = _int(order), order // 2
+        if order <= BLOCK:
+            place = ctypes.c_void_p(corner)
+            invert(triangle, diagonal, ctypes.byref(n), place, lead, status, _ONE, _ONE)
+            return
+        ends = (corner, half), (corner + half * (column + row), order - half)
+        for end in ends:
+            part(*end)
+        (left, m), (right, n) = ends if triangle == b"U" else ends[::-1]
+        size = ctypes.byref(_int(m)), ctypes.byref(_int(n))
+        between = ctypes.c_void_p(corner + half * (column if triangle == b"U" else row))
+        for side, factor, scale in ((b"L", left, one), (b"R", right, minus)):
+            place = ctypes.c_void_p(factor)
+            multiply(side, triangle, b"N", diagonal, *size, scale, place, lead, between, lead,
+                     _ONE, _ONE, _ONE, _ONE)  # fmt: skip
+
+    for matrix in _each(matrices):
+        part(matrix.value, matrices.shape[-1])
+
+
+def _apply(name: str, kind: bytes, triangles: Array, b: Array) -> None:
+    """Multiply or divide `b` in place from the left: by triangles that are of a kind by columns."""
+    routine, one = _known(name, triangles), _number(b, 1)
+    m, n = (ctypes.byref(_int(k)) for k in b.shape[-1:-3:-1])
+    letters = [kind[k : k + 1] for k in range(3)]
+    for triangle, part in zip(_each(triangles), _each(b), strict=False):
+        routine(b"R", *letters, m, n, one, triangle, n, part, m, _ONE, _ONE, _ONE, _ONE)
 
 
 def slogdet(a: Array) -> tuple[Array, Array]:
@@ -143,28 +211,56 @@ def slogdet(a: Array) -> tuple[Array, Array]:
     return sign.astype(a.dtype), logarithm.astype(a.dtype)
 
 
-def divided(low: Array, b: Array) -> Array:
-    """`inverse(low.T) @ b`, of lower triangular matrices (..., n, n).
+def lower_inverse(low: Array) -> Array:
+    """The inverse of lower triangular matrices (..., n, n); what stands above them has no meaning.
 
-    >>> divided(np.array([[2.0, 0.0], [1.0, 4.0]]), np.eye(2))
+    >>> lower_inverse(np.array([[2.0, 9.0], [1.0, 4.0]]))
+    array([[ 0.5  ,  0.   ],
+           [-0.125,  0.25 ]])
+
+    Raises:
+        LinAlgError: a matrix is singular.
+    """
+    if not np.diagonal(low, 0, -2, -1).all():
+        raise np.linalg.LinAlgError("Singular matrix")
+    found = lower(low)
+    if _known("trtri", low) is None:
+        return np.asarray(np.linalg.inv(found))
+    _invert(found, b"U", b"N")
+    return found
+
+
+def divided(low: Array, b: Array, turned: bool = False) -> Array:
+    """`inverse(low) @ b`, or `inverse(low.T) @ b`, of lower triangular matrices (..., n, n).
+
+    >>> divided(np.array([[2.0, 9.0], [1.0, 4.0]]), np.eye(2), turned=True)
     array([[ 0.5  , -0.125],
            [ 0.   ,  0.25 ]])
 
     Raises:
         LinAlgError: a matrix is singular.
     """
-    solve = _known("trsm", low)
-    turned = np.swapaxes(np.tril(low), -1, -2)
-    if solve is None:
-        return np.asarray(np.linalg.solve(turned, b))
     if not np.diagonal(low, 0, -2, -1).all():
         raise np.linalg.LinAlgError("Singular matrix")
-    factors, found = np.ascontiguousarray(low), np.array(b, order="C")
-    m, n = (ctypes.byref(_int(k)) for k in found.shape[-1:-3:-1])
-    one = ctypes.byref((ctypes.c_float if low.dtype.char == "f" else ctypes.c_double)(1))
-    for matrix, part in zip(_each(factors), _each(found), strict=True):
-        # by columns: X U^T = B^T of the upper triangular U, which is `low` by rows
-        solve(b"R", b"U", b"T", b"N", m, n, one, matrix, n, part, m, _ONE, _ONE, _ONE, _ONE)
+    if _known("trsm", low) is None:
+        factors = np.tril(low)
+        return np.asarray(np.linalg.solve(np.swapaxes(factors, -1, -2) if turned else factors, b))
+    found = np.array(b, order="C")
+    _apply("trsm", b"UTN" if turned else b"UNN", np.ascontiguousarray(low), found)
+    return found
+
+
+def turned_product(low: Array, b: Array) -> Array:
+    """`low.T @ b`, of lower triangular matrices (..., n, n).
+
+    >>> turned_product(np.array([[2.0, 0.0], [1.0, 4.0]]), np.eye(2))
+    array([[2., 1.],
+           [0., 4.]])
+    """
+    if _known("trmm", low) is None:
+        return np.asarray(np.swapaxes(low, -1, -2) @ b)
+    found = np.array(b, order="C")
+    _apply("trmm", b"UTN", np.ascontiguousarray(low), found)
     return found
 
 
@@ -184,8 +280,7 @@ def product(a: Array, b: Array) -> Array:
     a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
     found = np.empty((*a.shape[:-1], b.shape[-1]), a.dtype)
     m, k, n = (ctypes.byref(_int(size)) for size in (*a.shape[-2:], b.shape[-1]))
-    kind = ctypes.c_float if a.dtype.char == "f" else ctypes.c_double
-    one, zero = ctypes.byref(kind(1)), ctypes.byref(kind(0))
+    one, zero = _number(a, 1), _number(a, 0)
     for left, right, out in zip(_each(a), _each(b), _each(found), strict=False):
         # by columns: the transposed product of the transposes
         multiply(b"N", b"N", n, m, k, one, right, n, left, k, zero, out, n, _ONE, _ONE)
