@@ -105,6 +105,18 @@ def test_derivative_is_the_difference_away_from_branch_points(function):
         np.testing.assert_allclose(got[smooth], slope[smooth], rtol=1e-6, atol=1e-6)
 
 
+def whole(x, y):
+    return x // y
+
+
+def test_zeros_of_whole_quotients_have_the_sign_of_the_quotient():
+    x, y = np.array([-0.0, 0.0, -0.0, 0.5, -0.5, 7.0]), np.array([1.3, -1.3, -2.0, 2.0, -2.0, -2.0])
+    want = np.array([float(a) // float(b) for a, b in zip(x, y, strict=True)])
+    got = op(whole).numpy(x, y)
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
+
+
 def test_the_branch_not_taken_neither_reaches_value_nor_derivative():
     safe = op(lambda x: math.sqrt(x) * 3 if x > 0 else 0.0)
     assert [safe(-1.0), safe.grad(0)(-1.0), safe.grad(0)(0.0), safe.grad(0)(4.0)] == [0, 0, 0, 0.75]

@@ -35,9 +35,9 @@ def power(a: Operand, b: Operand) -> Operand:
 
 
 def floor_division(a: Operand, b: Operand) -> Sym:
-    """`a // b`, toward minus infinity."""
+    """`a // b`, toward minus infinity; a zero has the sign of `a / b`."""
     whole: Sym = (a - remainder(a, b)) / b
-    return prim("rint", whole)
+    return select(whole == 0, a / b * 0.0, prim("rint", whole))
 
 
 def remainder(a: Operand, b: Operand) -> Sym:
