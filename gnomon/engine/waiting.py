@@ -129,7 +129,8 @@ class Waiting(Execution):
     def _unfinished_operators(self) -> list[Job]:
         """The operators that are pending and not behind the program."""
         with self._lock:
-            return [job for job in list(self._queued) if job.state != DONE]
+            queued = list(self._queued)
+        return [job for job in queued if job.state != DONE]
 
     def _enter(self, wait: Job) -> None:
         """Enter a wait in the engine's state, or, where an interrupt comes, take it out again."""
