@@ -124,7 +124,10 @@ class Waiting(Execution):
         wait = make_job(None, WAIT, tuple(written), (), label="finish_operators", site=push_site())
         wait.gate = shut_gate()
         self._enter(wait)
-        return self._sleep(wait.gate, state, GIVEN_UP)
+        is_over = self._sleep(wait.gate, state, GIVEN_UP)
+        if is_over:
+            wait.const = ()  # whoever opened the gate may hold the wait a little longer
+        return is_over
 
     def _unfinished_operators(self) -> list[Job]:
         """The operators that are pending and not behind the program."""
