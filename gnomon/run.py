@@ -237,6 +237,8 @@ def _show(error: BaseException) -> None:
         seen.add(id(each))
         each.__traceback__ = _shown(each.__traceback__)
         each = each.__context__ if each.__cause__ is None else each.__cause__
+    # as Python does: what runs at the exit asks for it, and debuggers
+    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
     sys.excepthook(type(error), error, error.__traceback__)
 
 

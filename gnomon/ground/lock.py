@@ -26,6 +26,7 @@ import logging  # whose lock a fork takes after ours if it was registered before
 import os
 import sys
 import threading
+from _thread import interrupt_main, start_new_thread
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -189,9 +190,22 @@ class _Forks(threading.local):
 
     def __init__(self) -> None:
         self.all: list[_Fork] = []
+        self.interrupted = False
 
 
 _forks = _Forks()
+
+
+def _interruptible(work: Work) -> Work:
+    """A hook before forks that Ctrl-C ends. As CPython drops what hooks raise, it comes again."""
+
+    def hook() -> None:
+        try:
+            work()
+        except KeyboardInterrupt:
+            _forks.interrupted = True
+
+    return hook
 
 
 def around_forks(before: Work, after_in_parent: Work, after_in_child: Work) -> None:
@@ -208,8 +222,8 @@ def around_forks(before: Work, after_in_parent: Work, after_in_child: Work) -> N
 
 def before_forks(work: Work) -> None:
     """Have `work` called before a fork takes any lock, so that it may wait for other threads."""
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(before=work)  # the last that is registered is called first
+    if hasattr(os, "register_at_fork"):  # the last that is registered is called first
+        os.register_at_fork(before=_interruptible(work))
 
 
 def in_child(work: Work) -> None:
@@ -275,11 +289,16 @@ def _after_fork(place: int) -> None:
     finally:
         if fork.taken:
             give_back(first_use)
+        if (
+            _forks.interrupted and place == 1
+        ):  # by another thread: once this one is behind the hooks
+            start_new_thread(interrupt_main, ())
+        _forks.interrupted = False
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=_before_fork,
+        before=_interruptible(_before_fork),
         after_in_parent=partial(_after_fork, 1),
         after_in_child=partial(_after_fork, 2),
     )

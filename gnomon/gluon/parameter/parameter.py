@@ -216,13 +216,17 @@ class Parameter(KeywordHints):
         if not shape_is_known(self._shape):
             expected = "all dimensions known from the first input, or given to the layer"
             raise ShapeError(complaint(f"Parameter {self.name!r}", "shape", expected, self._shape))
+        try:
+            with autograd.pause():
+                if data is None:
+                    data = nd.zeros(self._shape, cpu(), wanted_dtype(self._dtype).name, self._stype)
+                    described = initializer.InitDesc(self.name, {"__init__": init})
+                    initializer.create(default_init)(described, data)
+                self._init_impl(data, ctx)
+        except BaseException:  # also an interrupt: the next pass begins anew
+            self._data = self._grad = None
+            raise
         self._deferred_init = None
-        with autograd.pause():
-            if data is None:
-                data = nd.zeros(self._shape, cpu(), wanted_dtype(self._dtype).name, self._stype)
-                described = initializer.InitDesc(self.name, {"__init__": init})
-                initializer.create(default_init)(described, data)
-            self._init_impl(data, ctx)
 
     def _init_impl(self, data: Any, ctx: list[Context]) -> None:
         """Have arrays with the elements of `data` on these contexts."""
