@@ -124,7 +124,11 @@ class Waiting(Execution):
         wait = make_job(None, WAIT, tuple(written), (), label="finish_operators", site=push_site())
         wait.gate = shut_gate()
         self._enter(wait)
-        return self._sleep(wait.gate, state, GIVEN_UP)
+        try:
+            return self._sleep(wait.gate, state, GIVEN_UP)
+        finally:
+            if wait.state != DONE:  # or it would keep others from what it has got until then
+                self._retry_until_done(Waiting._take_out, self, wait)
 
     def _unfinished_operators(self) -> list[Job]:
         """The operators that are pending and not behind the program."""

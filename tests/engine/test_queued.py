@@ -120,6 +120,21 @@ def test_a_push_goes_on_where_what_is_queued_waits_for_it(threaded, monkeypatch)
     assert len(ran) == 6
 
 
+def test_a_wait_that_was_given_up_keeps_nobody_from_what_is_ready(threaded, monkeypatch):
+    monkeypatch.setattr(waiting, "GIVEN_UP", 0.2)
+    monkeypatch.setattr(behind, "in_use", lambda pool: len(threaded._queued) * FREE // 2)
+    x, y = threaded.new_variable(), threaded.new_variable()
+    go, written = threading.Event(), threading.Event()
+    threaded.push_sync(lambda run_ctx: go.wait(10), None, (), (x,))
+    threaded.push_sync(lambda run_ctx: time.sleep(0.1), None, (), (y,))
+    for var in (y, x, x, x, x):
+        threaded.push_operator(lambda run_ctx: None, None, (), (var,), "one")
+    threaded.push_sync(lambda run_ctx: written.set(), None, (), (y,))
+    assert written.wait(5)  # while x waits for `go`
+    go.set()
+    threaded.wait_for_all()
+
+
 def test_the_number_of_queued_operators_is_bounded(threaded, monkeypatch):
     monkeypatch.setattr(behind, "in_use", lambda pool: 0)
     most = FREE // behind._QUEUED
