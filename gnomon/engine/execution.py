@@ -161,6 +161,7 @@ class Execution(Bookkeeping):
         if job.kind == BULK:
             for part in job.fn:
                 self._execute(part, state)
+                part.outer = None  # else they would keep each other
         elif self._poisoned and (failure := job.inherited()) is not None:
             job.poison(failure)
         elif self._observer is not None:
