@@ -135,13 +135,15 @@ def test_a_wait_that_was_given_up_keeps_nobody_from_what_is_ready(threaded, monk
     threaded.wait_for_all()
 
 
-def test_the_number_of_queued_operators_is_bounded(threaded, monkeypatch):
+@pytest.mark.parametrize("bulk_size", [0, 10**6])
+def test_the_number_of_queued_operators_is_bounded(threaded, monkeypatch, bulk_size):
     monkeypatch.setattr(behind, "in_use", lambda pool: 0)
     most = FREE // behind._QUEUED
     x, counts, count = threaded.new_variable(), [], iter(range(10**6))
-    for _ in range(3 * most):
-        threaded.push_operator(lambda run_ctx: next(count), None, (), (x,), "one")
-        counts.append(len(threaded._queued))
+    with threaded.bulk(bulk_size):
+        for _ in range(3 * most):
+            threaded.push_operator(lambda run_ctx: next(count), None, (), (x,), "one")
+            counts.append(len(threaded._queued))
     assert max(counts) <= most + 2
     threaded.wait_for_var(x)
     assert next(count) == 3 * most
