@@ -223,6 +223,7 @@ class Execution(Bookkeeping):
             self._open.discard(job)
             if job.state != DONE:  # else its on_complete came first, and the variables are gone
                 job.poison(failure)
+            self._failures[:] = [each for each in self._failures if not each.reported]
             if len(self._failures) < _KEPT_FAILURES:
                 self._failures.append(failure)
         return failure
