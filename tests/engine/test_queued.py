@@ -120,6 +120,30 @@ def test_a_push_goes_on_where_what_is_queued_waits_for_it(threaded, monkeypatch)
     assert len(ran) == 6
 
 
+def test_a_push_goes_on_whatever_other_threads_do(threaded, monkeypatch):
+    monkeypatch.setattr(waiting, "GIVEN_UP", 0.2)
+    monkeypatch.setattr(behind, "in_use", lambda pool: len(threaded._queued) * FREE // 2)
+    x, go, over = threaded.new_variable(), threading.Event(), threading.Event()
+
+    def others():
+        until = time.monotonic() + 5
+        while time.monotonic() < until and not over.wait(0.02):
+            threaded.push_sync(lambda run_ctx: None)
+
+    beside = threading.Thread(target=others)
+    beside.start()
+    threaded.push_sync(lambda run_ctx: go.wait(10), None, (), (x,))
+    begin = time.monotonic()
+    for _ in range(6):
+        threaded.push_operator(lambda run_ctx: None, None, (), (x,), "one")
+    took = time.monotonic() - begin
+    over.set()
+    go.set()
+    beside.join()
+    threaded.wait_for_all()
+    assert took < 3
+
+
 def test_a_wait_that_was_given_up_keeps_nobody_from_what_is_ready(threaded, monkeypatch):
     monkeypatch.setattr(waiting, "GIVEN_UP", 0.2)
     monkeypatch.setattr(behind, "in_use", lambda pool: len(threaded._queued) * FREE // 2)
