@@ -129,11 +129,13 @@ class Waiting(Execution):
         finally:
             if wait.state != DONE:  # or it would keep others from what it has got until then
                 self._retry_until_done(Waiting._take_out, self, wait)
+            wait.const = ()  # whoever opened the gate may hold the wait a little longer
 
     def _unfinished_operators(self) -> list[Job]:
         """The operators that are pending and not behind the program."""
         with self._lock:
-            return [job for job in list(self._queued) if job.state != DONE]
+            queued = list(self._queued)
+        return [job for job in queued if job.state != DONE]
 
     def _enter(self, wait: Job) -> None:
         """Enter a wait in the engine's state, or, where an interrupt comes, take it out again."""
