@@ -112,6 +112,19 @@ def test_positions(tmp_path):
         assert [(file.tell(), file.read())[0] for _ in RECORDS] == places
 
 
+def test_to_ask_for_the_place_at_each_record_takes_little(tmp_path):
+    path = written(tmp_path / "x.rec", [b""] * 24_000)
+    with MXRecordIO(path, "r") as file:
+        begin = time.process_time()
+        assert len(list(file)) == 24_000
+        plain = time.process_time() - begin
+        file.reset()
+        begin = time.process_time()
+        while file.tell() < 8 * 24_000:
+            file.read()
+        assert time.process_time() - begin < 50 * plain + 0.1
+
+
 def test_records_of_all_sizes_in_turn(tmp_path):
     sizes = [0, 5, 70_000, 40, 65_000, 65_521, 65_536, 3, 300_000, 9, 1_000] * 3
     wanted = [bytes([k]) * n for k, n in enumerate(sizes)]

@@ -151,7 +151,10 @@ class Behind(Backlog):
         return in_use(_memory) + len(self._queued) * _QUEUED
 
     def _count(self, job: Job) -> None:
-        self._make_room()
+        if not self._lock._is_owned():  # else the push is deferred
+            if self._used() > most_memory(self._base):
+                self._flush()  # what a bulk holds back would not end
+            self._make_room()
         with self._lock:
             self._queued.add(job)
 

@@ -161,6 +161,7 @@ class Execution(Bookkeeping):
         if job.kind == BULK:
             for part in job.fn:
                 self._execute(part, state)
+                part.outer = None  # else they would keep each other
         elif self._poisoned and (failure := job.inherited()) is not None:
             job.poison(failure)
         elif self._observer is not None:
@@ -222,6 +223,7 @@ class Execution(Bookkeeping):
             self._open.discard(job)
             if job.state != DONE:  # else its on_complete came first, and the variables are gone
                 job.poison(failure)
+            self._failures[:] = [each for each in self._failures if not each.reported]
             if len(self._failures) < _KEPT_FAILURES:
                 self._failures.append(failure)
         return failure

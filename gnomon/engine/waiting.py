@@ -11,7 +11,7 @@ import logging
 import math
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import filterfalse
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -110,9 +110,9 @@ class Waiting(Execution):
     def finish_operators(self) -> bool:
         """Return when the operators that are pending now are over; whether they are.
 
-        Those in Python may wait for users' functions, and these for anything: False where nothing
-        came to its end for `GIVEN_UP` seconds. At once in a function and amidst an entry, which
-        operators may wait for.
+        Those in Python may wait for users' functions, and these for anything: False where none of
+        them came to its end for `GIVEN_UP` seconds. At once in a function and amidst an entry,
+        which operators may wait for.
         """
         self.finish_behind()
         state = self._state()
@@ -124,10 +124,12 @@ class Waiting(Execution):
         wait = make_job(None, WAIT, tuple(written), (), label="finish_operators", site=push_site())
         wait.gate = shut_gate()
         self._enter(wait)
-        is_over = self._sleep(wait.gate, state, GIVEN_UP)
-        if is_over:
+        try:
+            return self._sleep(wait.gate, state, GIVEN_UP, wait.const)
+        finally:
+            if wait.state != DONE:  # or it would keep others from what it has got until then
+                self._retry_until_done(Waiting._take_out, self, wait)
             wait.const = ()  # whoever opened the gate may hold the wait a little longer
-        return is_over
 
     def _unfinished_operators(self) -> list[Job]:
         """The operators that are pending and not behind the program."""
@@ -222,24 +224,37 @@ class Waiting(Execution):
         if between or self._lock._is_owned():
             raise EngineError(f"{where}: called by a finaliser or signal handler within the engine")
 
-    def _sleep(self, gate: LockType, state: ThreadState, most: float = math.inf) -> bool:
+    def _sleep(
+        self,
+        gate: LockType,
+        state: ThreadState,
+        most: float = math.inf,
+        written: Sequence[Var] = (),
+    ) -> bool:
         """Sleep until `gate` opens, or nothing was done for `most` seconds; whether it opened.
 
-        Report what hangs when nothing was done for long.
+        Only what writes variables counts, where these are `written`. Report what hangs when nothing
+        was done for long.
         """
         self._before_sleep(state)
         try:
-            return self._sleep_on(gate, state, most)
+            return self._sleep_on(gate, state, most, written)
         finally:
             self._after_sleep(state)
 
-    def _sleep_on(self, gate: LockType, state: ThreadState, most: float) -> bool:
+    def _done(self, written: Sequence[Var]) -> int:
+        """A number that grows when something is done, or `written`."""
+        return sum([var.version for var in written]) if written else self._settled
+
+    def _sleep_on(
+        self, gate: LockType, state: ThreadState, most: float, written: Sequence[Var]
+    ) -> bool:
         period = config.get("hang_report_seconds") or math.inf
-        settled, since, looks = self._settled, time.monotonic(), 0
+        done, since, looks = self._done(written), time.monotonic(), 0
         while not gate.acquire(timeout=min(patience(looks), period)):
             self._collect()
-            if settled != self._settled:
-                settled, since, looks = self._settled, time.monotonic(), 0
+            if done != (now := self._done(written)):
+                done, since, looks = now, time.monotonic(), 0
                 continue
             self._relieve(state)
             looks += 1

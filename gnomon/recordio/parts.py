@@ -81,6 +81,7 @@ class Blocks:
         self.block = b""
         self.found: list[bytes] = []
         self.rest = iter(self.found)
+        self.told = 0, 0
 
     def close(self) -> None:
         """Refuse to read from now on: the number of a closed file may be another one's."""
@@ -93,13 +94,20 @@ class Blocks:
 
     def handing(self, found: list[bytes], end: int) -> Iterator[bytes]:
         """The records from here up to `end`; none any more when the reader is moved."""
+        self.told = 0, self.offset
         self.offset, self.found, self.rest = end, found, iter(found)
         return self.rest
 
     def tell(self) -> int:
         """Where the record begins that comes next."""
-        rest = self.found[len(self.found) - length_hint(self.rest) :]
-        return self.offset - sum(8 + (len(data) + 3 & ~3) for data in rest)
+        left = length_hint(self.rest)
+        if not left:
+            return self.offset
+        number, at = self.told  # a record found, and where it begins
+        passed = self.found[number : len(self.found) - left]
+        at += sum(8 + (len(data) + 3 & ~3) for data in passed)
+        self.told = number + len(passed), at
+        return at
 
     def seek(self, at: int) -> None:
         """Go on at another place."""

@@ -10,6 +10,7 @@ import pytest
 
 from gnomon import engine
 from gnomon.base import EngineError, GnomonError
+from gnomon.engine import execution
 from tests.engine.pushing import push_and_wait
 
 
@@ -31,6 +32,23 @@ def test_a_failure_is_raised_at_the_wait_with_both_places(threaded):
     cause = caught.value.__cause__
     assert isinstance(cause, ValueError)
     assert "explode" in "".join(traceback.format_tb(cause.__traceback__))
+
+
+def test_failures_that_were_told_keep_none_from_being_told(threaded, monkeypatch):
+    monkeypatch.setattr(execution, "_KEPT_FAILURES", 3)
+    for _ in range(5):
+        push_and_wait_in_vain(threaded)
+    assert len(threaded._failures) == 1  # the others went with what their functions held
+    threaded.push_sync(explode, None, (), [threaded.new_variable()])
+    with pytest.raises(EngineError, match="no such page"):
+        threaded.wait_for_all()
+
+
+def push_and_wait_in_vain(on):
+    var = on.new_variable()
+    on.push_sync(explode, None, (), [var])
+    with pytest.raises(EngineError):
+        on.wait_for_var(var)
 
 
 @pytest.mark.parametrize("how", ["push_sync", "push_inline"])

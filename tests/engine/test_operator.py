@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 
 import pytest
 
@@ -127,6 +129,28 @@ def test_bulk_cannot_be_told_from_its_absence(threaded):
         threaded.push_sync(lambda ctx: seen.append("last"))
         threaded.wait_for_all()
     assert seen[5:] == ["last"]
+
+
+def test_what_a_bulk_held_goes_without_the_collector(threaded):
+    class Held:
+        def __call__(self, run_ctx):
+            pass
+
+    def push(count):
+        held = [Held() for _ in range(count)]
+        with threaded.bulk(count):
+            for each in held:
+                threaded.push_sync(each)
+        threaded.wait_for_all()
+        return [weakref.ref(each) for each in held]
+
+    gc.disable()
+    try:
+        refs = push(5)
+        push(1)  # a worker may hold its last job until it has another
+        assert [ref() for ref in refs] == [None] * 5
+    finally:
+        gc.enable()
 
 
 def test_bulk_keeps_failures_apart(threaded):

@@ -120,13 +120,54 @@ def test_a_push_goes_on_where_what_is_queued_waits_for_it(threaded, monkeypatch)
     assert len(ran) == 6
 
 
-def test_the_number_of_queued_operators_is_bounded(threaded, monkeypatch):
+def test_a_push_goes_on_whatever_other_threads_do(threaded, monkeypatch):
+    monkeypatch.setattr(waiting, "GIVEN_UP", 0.2)
+    monkeypatch.setattr(behind, "in_use", lambda pool: len(threaded._queued) * FREE // 2)
+    x, go, over = threaded.new_variable(), threading.Event(), threading.Event()
+
+    def others():
+        until = time.monotonic() + 5
+        while time.monotonic() < until and not over.wait(0.02):
+            threaded.push_sync(lambda run_ctx: None)
+
+    beside = threading.Thread(target=others)
+    beside.start()
+    threaded.push_sync(lambda run_ctx: go.wait(10), None, (), (x,))
+    begin = time.monotonic()
+    for _ in range(6):
+        threaded.push_operator(lambda run_ctx: None, None, (), (x,), "one")
+    took = time.monotonic() - begin
+    over.set()
+    go.set()
+    beside.join()
+    threaded.wait_for_all()
+    assert took < 3
+
+
+def test_a_wait_that_was_given_up_keeps_nobody_from_what_is_ready(threaded, monkeypatch):
+    monkeypatch.setattr(waiting, "GIVEN_UP", 0.2)
+    monkeypatch.setattr(behind, "in_use", lambda pool: len(threaded._queued) * FREE // 2)
+    x, y = threaded.new_variable(), threaded.new_variable()
+    go, written = threading.Event(), threading.Event()
+    threaded.push_sync(lambda run_ctx: go.wait(10), None, (), (x,))
+    threaded.push_sync(lambda run_ctx: time.sleep(0.1), None, (), (y,))
+    for var in (y, x, x, x, x):
+        threaded.push_operator(lambda run_ctx: None, None, (), (var,), "one")
+    threaded.push_sync(lambda run_ctx: written.set(), None, (), (y,))
+    assert written.wait(5)  # while x waits for `go`
+    go.set()
+    threaded.wait_for_all()
+
+
+@pytest.mark.parametrize("bulk_size", [0, 10**6])
+def test_the_number_of_queued_operators_is_bounded(threaded, monkeypatch, bulk_size):
     monkeypatch.setattr(behind, "in_use", lambda pool: 0)
     most = FREE // behind._QUEUED
     x, counts, count = threaded.new_variable(), [], iter(range(10**6))
-    for _ in range(3 * most):
-        threaded.push_operator(lambda run_ctx: next(count), None, (), (x,), "one")
-        counts.append(len(threaded._queued))
+    with threaded.bulk(bulk_size):
+        for _ in range(3 * most):
+            threaded.push_operator(lambda run_ctx: next(count), None, (), (x,), "one")
+            counts.append(len(threaded._queued))
     assert max(counts) <= most + 2
     threaded.wait_for_var(x)
     assert next(count) == 3 * most

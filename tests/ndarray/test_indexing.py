@@ -200,6 +200,16 @@ def test_a_write_at_picked_places_waits_for_nothing():
     np.testing.assert_array_equal(x.asnumpy(), a)
 
 
+def test_what_numpy_looks_at_too_is_read_when_it_is_written_at_picked_places():
+    memory, x, go = np.zeros(2, np.float32), nd.ones((3,)), threading.Event()
+    value = nd.from_numpy(memory[:], zero_copy=True)
+    engine.get().push_sync(lambda run_ctx: go.wait(10), None, (), (x._var,))
+    x[[0, 2]] = value
+    memory[:] = 9
+    go.set()
+    assert x.asnumpy().tolist() == [0, 1, 0]
+
+
 @pytest.mark.parametrize("key", [[0, 2], ([5, 1], [0, 3]), (slice(1, 3), [7, 7])])
 def test_picked_places_take_memory_for_what_is_picked(key):
     x = nd.zeros((3000, 3000))

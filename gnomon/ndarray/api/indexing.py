@@ -364,7 +364,8 @@ class Indexing(Array):
     def _scatter(self, key: Any, value: Any) -> None:
         """Write at the places that a key which is not basic picks.
 
-        An array of ours on other memory is read in its turn; the key, and any other value, now.
+        An array on other memory that only we change is read in its turn; the key, and any other
+        value, now.
         """
         parts = tuple([x.copy() if isinstance(x, np.ndarray) else x for x in _parts(key)])
         picked = _spread(np.int8(0), self.shape)[parts].shape
@@ -381,9 +382,10 @@ class Indexing(Array):
         self._change(write, "scatter from NumPy", reads)
 
     def _is_beside(self, value: Any) -> bool:
-        """Whether a value is a dense array of ours on the same device, on other memory."""
+        """Whether a value is a dense array here, on other memory, which only we change."""
         dense = isinstance(value, Array) and value.stype == "default"
-        return dense and value.context == self.context and value._var is not self._var
+        beside = dense and value.context == self.context and value._var is not self._var
+        return beside and not value._chunk.shared
 
     def slice_assign(self, rhs: Any, begin: Any, end: Any, step: Any) -> None:
         """Write `rhs` from `begin` to before `end` in steps."""
