@@ -139,6 +139,21 @@ def test_archives_folders_and_standard_input(write):
     assert "expected Python's source, or a zip archive with a __main__.py" in done.stderr
 
 
+def test_ctrl_c_drops_what_has_not_begun(write):
+    text = """
+        import time
+        from gnomon import engine
+
+        engines = engine.get()
+        v = engines.new_variable()
+        for _ in range(3000):
+            engines.push_sync(lambda run_ctx: time.sleep(0.01), None, (), (v,))
+        raise KeyboardInterrupt
+    """
+    done = run(write("late.py", text), "-m", "gnomon", "run", "late.py")
+    assert (done.returncode, "Ctrl-C ended the program: dropped" in done.stderr) == (130, True)
+
+
 def test_an_error_shows_the_programs_own_lines(write):
     folder = write("bad.py", "import mxnet\n\ndef f():\n    raise ValueError('boom')\n\nf()\n")
     done = run(folder, "-m", "gnomon", "run", "bad.py")

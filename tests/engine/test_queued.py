@@ -85,6 +85,27 @@ def test_a_forked_child_has_what_operators_in_python_were_to_give():
     assert (code, out.split()) == (0, ["9.0", "9.0", "0"]), out
 
 
+INTERRUPTED = """
+    for _ in range(100):
+        x = step(x)
+    print("forking", flush=True)
+    try:
+        pid = os.fork()
+        if not pid:
+            os._exit(0)
+        time.sleep(20)
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+        os._exit(0)
+"""
+
+
+def test_ctrl_c_while_a_fork_waits_is_raised_after_it():
+    step = "nd.Custom(x, op_type='same')"
+    code, out = run("    import os" + LOOP.format(step=step, seconds=0.1) + INTERRUPTED, "forking")
+    assert (code, out.split()) == (0, ["forking", "interrupted"]), out
+
+
 def test_a_fork_goes_on_where_an_operator_waits_for_a_function_without_an_end(
     threaded, monkeypatch
 ):

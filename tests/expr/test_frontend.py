@@ -109,8 +109,11 @@ def whole(x, y):
     return x // y
 
 
-def test_zeros_of_whole_quotients_have_the_sign_of_the_quotient():
-    x, y = np.array([-0.0, 0.0, -0.0, 0.5, -0.5, 7.0]), np.array([1.3, -1.3, -2.0, 2.0, -2.0, -2.0])
+def test_whole_quotients_of_zeros_and_by_infinities():
+    x, y = (
+        np.array([-0.0, 0.0, -0.0, 0.5, -0.5, 7.0, -5.0, 5.0]),
+        np.array([1.3, -1.3, -2.0, 2.0, -2.0, -2.0, np.inf, np.inf]),
+    )
     want = np.array([float(a) // float(b) for a, b in zip(x, y, strict=True)])
     got = op(whole).numpy(x, y)
     np.testing.assert_array_equal(got, want)

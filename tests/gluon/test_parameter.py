@@ -202,3 +202,28 @@ def test_no_dtype_is_that_of_arrays():
     net.cast(None)
     net.initialize()
     assert net(nd.ones((2, 3))).dtype == np.float32
+
+
+class _Interrupted(mx.init.Initializer):
+    def __init__(self, times):
+        super().__init__()
+        self.times = times
+
+    def _init_weight(self, name, arr):
+        self.times -= 1
+        if self.times >= 0:
+            raise KeyboardInterrupt
+        arr[:] = 2
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_an_interrupted_first_pass_leaves_parameters_to_the_next(hybrid):
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.Dense(2), mx.gluon.nn.Dense(1, weight_initializer=_Interrupted(2)))
+    net.initialize(mx.init.One())
+    if hybrid:
+        net.hybridize()
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            net(nd.ones((3, 4)))
+    np.testing.assert_array_equal(net(nd.ones((3, 4))).asnumpy(), np.full((3, 1), 16))

@@ -36,14 +36,21 @@ def power(a: Operand, b: Operand) -> Operand:
 
 def floor_division(a: Operand, b: Operand) -> Sym:
     """`a // b`, toward minus infinity; a zero has the sign of `a / b`."""
-    whole: Sym = (a - remainder(a, b)) / b
+    rest = _called("fmod", a, b)
+    below = prim("xor", rest < 0, b < 0)
+    whole = (a - rest) / b - select(rest != 0, select(below, 1.0, 0.0), 0.0)
     return select(whole == 0, a / b * 0.0, prim("rint", whole))
 
 
 def remainder(a: Operand, b: Operand) -> Sym:
     """`a % b`, with the sign of b; 0 where b is 0."""
+    return _called("mod", a, b)
+
+
+def _called(name: str, a: Operand, b: Operand) -> Sym:
+    """A scalar function as one step, with its own derivatives."""
     tape = next(x.tape for x in (a, b) if isinstance(x, Sym))
-    return tape.call(SCALAR["mod"], a, b)
+    return tape.call(SCALAR[name], a, b)
 
 
 def _apply(name: str, *args: Operand) -> Any:
