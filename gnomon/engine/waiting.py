@@ -129,7 +129,7 @@ class Waiting(Execution):
         finally:
             if wait.state != DONE:  # or it would keep others from what it has got until then
                 self._retry_until_done(Waiting._take_out, self, wait)
-            wait.const = ()  # whoever opened the gate may hold the wait a little longer
+            wait.const = ()  # the thread that opened the gate may still hold the wait
 
     def _unfinished_operators(self) -> list[Job]:
         """The operators that are pending and not behind the program."""

@@ -228,7 +228,7 @@ def word(number: int) -> int:
 
 
 def word_at(data: bytes, at: int) -> int:
-    """The word of 32 bits without a sign that bytes hold at a place.
+    r"""The word of 32 bits without a sign that bytes hold at a place.
 
     >>> word_at(b"-\x07\x01\x00\x00", 1)
     263

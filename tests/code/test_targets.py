@@ -356,7 +356,14 @@ def test_extensions_elsewhere():
     assert elsewhere(into(e) for e in extension_cases()) > 40
 
 
-@pytest.mark.parametrize("dtype", [*FLOATS, "int8", "uint8", "int32", "int64"])
+SOME = ("float32", "bfloat16", "int8")  # the others take a minute
+FUNCTIONS_OF = [
+    pytest.param(name, marks=[] if name in SOME else pytest.mark.long)
+    for name in (*FLOATS, "int8", "uint8", "int32", "int64")
+]
+
+
+@pytest.mark.parametrize("dtype", FUNCTIONS_OF)
 def test_functions_elsewhere(dtype):
     """Each scalar function, several to a kernel."""
     all_of_them = list(functions(dtype))

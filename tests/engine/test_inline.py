@@ -112,7 +112,8 @@ def test_no_thread_runs_for_ever_what_another_pushes_without_an_end(threaded, pu
     enough.set()
     another.join()
     threaded.wait_for_var(var)
-    assert counts["run"] == counts["pushed"] + 1 > 1000
+    most = 500 if pushes else 1000  # kernels in the 1,000 jobs that a thread runs at one time
+    assert counts["run"] == counts["pushed"] + 1 > most
 
 
 def test_a_brief_kernel_runs_where_nobody_is_in_its_way(threaded):
