@@ -331,14 +331,15 @@ def raises() -> None:
     raise KeyboardInterrupt
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("at", ["_await_imports", "_hooks"])
-def test_an_interrupt_amidst_a_fork_leaves_the_locks_free(monkeypatch, at):
-    own, told = lock.reentrant(), list[bool]()
+def test_an_interrupt_amidst_a_fork_leaves_the_locks_free_and_comes_again(monkeypatch, at):
+    own, told, again = lock.reentrant(), list[bool](), list[object]()
+    monkeypatch.setattr(lock, "start_new_thread", lambda *work: again.append(work))
     hooks = [*lock._hooks, (own.acquire, partial(lock.give_back, own), partial(lock.renew, own))]
     monkeypatch.setattr(lock, "_hooks", hooks)
     monkeypatch.setattr(lock, at, raises if at != "_hooks" else [*hooks, (raises, bool, bool)])
     forked(lambda: own.acquire(blocking=False) and not lock.first_use._is_owned())
+    assert again == [(lock.interrupt_main, ())]  # once, in the parent
 
     def look():
         told.extend(held.acquire(blocking=False) for held in (own, lock.first_use))
