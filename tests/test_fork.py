@@ -339,7 +339,8 @@ def test_an_interrupt_amidst_a_fork_leaves_the_locks_free_and_comes_again(monkey
     monkeypatch.setattr(lock, "_hooks", hooks)
     monkeypatch.setattr(lock, at, raises if at != "_hooks" else [*hooks, (raises, bool, bool)])
     forked(lambda: own.acquire(blocking=False) and not lock.first_use._is_owned())
-    assert again == [(lock.interrupt_main, ())]  # once, in the parent
+    signalled = threading.get_ident(), lock.SIGINT
+    assert again == [(lock.pthread_kill, signalled)]  # once, in the parent
 
     def look():
         told.extend(held.acquire(blocking=False) for held in (own, lock.first_use))

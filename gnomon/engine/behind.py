@@ -330,6 +330,11 @@ def _number(job: Job | None) -> int:
     return job.task.number
 
 
+def is_operator(job: Job) -> bool:
+    """Whether a short kernel is an operator's: such ones may be repeated, users' may not."""
+    return getattr(job.fn, "resumable", False)
+
+
 def waits(job: Job) -> bool:
     """Whether a job would wait for others if it was entered now."""
     return any(map(_is_written, job.const)) or any(map(_is_used, job.mutate))

@@ -29,7 +29,7 @@ from gnomon import config
 from gnomon.base import EngineError
 from gnomon.context import Context, cpu
 from gnomon.engine.backlog import Backlog
-from gnomon.engine.behind import Behind, waits
+from gnomon.engine.behind import Behind, is_operator, waits
 from gnomon.engine.bulk import Bulk, is_plain
 from gnomon.engine.failure import push_site
 from gnomon.engine.job import HERE, WAITING, Job
@@ -102,7 +102,7 @@ class ThreadedEngine(Behind):
             self._enter_here(None)
         if self._goes_behind(job):
             return
-        if self._pending and waits(job):
+        if self._pending and is_operator(job) and waits(job):
             self._make_room()
         self._enter_here(job)
 
@@ -129,7 +129,8 @@ class ThreadedEngine(Behind):
                     state.backlog.append(job)
                 else:
                     job.site = push_site()
-                    self._queued.add(job)
+                    if is_operator(job):
+                        self._queued.add(job)
             if not bouncing:
                 self._bounce(state, False)
         except BaseException:

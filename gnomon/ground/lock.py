@@ -26,11 +26,12 @@ import logging  # whose lock a fork takes after ours if it was registered before
 import os
 import sys
 import threading
-from _thread import interrupt_main, start_new_thread
+from _thread import start_new_thread
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from operator import attrgetter
+from signal import SIGINT, pthread_kill
 from types import TracebackType
 from typing import Any, Protocol, cast
 
@@ -292,7 +293,7 @@ def _after_fork(place: int) -> None:
         if (
             _forks.interrupted and place == 1
         ):  # by another thread: once this one is behind the hooks
-            start_new_thread(interrupt_main, ())
+            start_new_thread(pthread_kill, (threading.get_ident(), SIGINT))
         _forks.interrupted = False
 
 

@@ -86,7 +86,7 @@ def test_a_forked_child_has_what_operators_in_python_were_to_give():
 
 
 INTERRUPTED = """
-    for _ in range(100):
+    for _ in range(12):
         x = step(x)
     print("forking", flush=True)
     try:
