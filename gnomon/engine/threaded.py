@@ -129,8 +129,8 @@ class ThreadedEngine(Behind):
                     state.backlog.append(job)
                 else:
                     job.site = push_site()
-                    if is_operator(job):
-                        self._queued.add(job)
+                if not ready and is_operator(job):
+                    self._queued.add(job)
             if not bouncing:
                 self._bounce(state, False)
         except BaseException:
