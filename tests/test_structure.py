@@ -44,7 +44,7 @@ RANKS = {
 ROOMS = {
     "runtime": "once ffi cpu_caches compiler devices execution kernels libraries statements "
     "features",
-    "ndarray": "core lazy api derivative backward ndarray create decode decayed sparse remote "
+    "ndarray": "core lazy rows api derivative backward ndarray create decode decayed sparse remote "
     "files _internal image linalg op random contrib",
     "graph": "legacy node gradient infer place storage tasks typed_graph body recompute show "
     "verify json passes",

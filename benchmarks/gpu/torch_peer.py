@@ -42,7 +42,8 @@ def formula(row: str, n: int) -> Step:
 
 def compiled(row: str, n: int) -> Step:
     """The same by `torch.compile`."""
-    return torch.compile(formula(row, n))  # type: ignore[no-any-return]
+    step: Step = torch.compile(formula(row, n))
+    return step
 
 
 def _type(name: str) -> torch.dtype:
@@ -75,7 +76,8 @@ def captured(step: Step) -> Step:
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         step()
-    return graph.replay  # type: ignore[no-any-return]
+    replay: Step = graph.replay
+    return replay
 
 
 def _mlp() -> torch.nn.Module:

@@ -147,7 +147,7 @@ class Behind(Backlog):
         self._base = max(self._base, used)  # with none pending, the program's own
 
     def _used(self) -> int:
-        """Bytes in use; small ones of queued operators are estimated."""
+        """Bytes in use, with an estimate of the small objects that queued operators hold."""
         return in_use(_memory) + len(self._queued) * _QUEUED
 
     def _count(self, job: Job) -> None:

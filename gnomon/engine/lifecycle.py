@@ -1,7 +1,7 @@
 """Fork and exit: what becomes of pending work when the process is doubled or ends.
 
-Fork. Operators are waited for first, while no lock is held that they might need, as long as any
-function comes to its end within some seconds. Then the forking thread holds every engine's state
+Fork. Operators are waited for first, while no lock is held that they might need; not those of which
+none came to its end for some seconds. Then the forking thread holds every engine's state
 while the process is doubled. The parent goes on as before. The child has one thread and none of the
 work: its engine begins with empty state and new workers when they are needed; what a pending
 function would have written is poisoned there, since the parent computes it, not the child. That
@@ -70,7 +70,7 @@ class Lifecycle(Waiting):
             self._lock.release()
 
     def restart(self, why: str) -> None:
-        """Begin with empty state, and no variable held by what was pending: that is lost."""
+        """Begin with empty state. What was pending is lost, and holds no variable any more."""
         running = self._state().running()
         roots = [*self._roots(), *running]
         operators = set(map(_OPERATOR, roots))

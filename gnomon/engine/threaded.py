@@ -431,7 +431,7 @@ class ThreadedEngine(Behind):
         ]
 
     def restart(self, why: str) -> None:
-        """As the basis does; workers that there are end, those of a parent process are no more."""
+        """As the basis does. Workers end; in a forked child there are none."""
         for work_queue in self._work_queues.values():
             work_queue.orphaned = True
         self._settle_behind([], None)

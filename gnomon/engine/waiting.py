@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("gnomon.engine")
 
 _PATIENCE, _LONGEST = 0.1, 1.0  # seconds between two looks whether anything was done
-GIVEN_UP = 5.0  # seconds without an end of anything, after which a push or a fork goes on
+GIVEN_UP = 5.0  # seconds in which no operator ended, after which a push or a fork goes on
 _EVEN = (
     8  # looks in vain, after which the next come ever later: work that takes so long may compute
 )

@@ -3,8 +3,8 @@
 States: programs are made when first needed, one for each mode (train or predict, with a backward
 pass or without), and kept. All of them work in one arena, which knows whose forward pass left its
 values there: `backward` computes the forward pass again where another one, or a backward pass, came
-between; its own leaves them, though, where classes of users compute (`Layout.stays`). The arrays
-are fixed at binding; what changes is their contents.
+between; its own leaves them, though, where classes of users compute (`Layout.keeps_forward`). The
+arrays are fixed at binding; what changes is their contents.
 """
 
 from __future__ import annotations

@@ -153,7 +153,7 @@ class Run:
     @property
     def left(self) -> Run | None:
         """Whose values are in the arena behind the backward pass: None where it overwrote some."""
-        return self if self.layout.stays else None
+        return self if self.layout.keeps_forward else None
 
     def backward(self) -> None:
         """Push the backward pass, whose forward pass was pushed before."""

@@ -200,9 +200,8 @@ def _remote(where: str, mode: str) -> Any:
     except NotImplementedError as error:
         raise GnomonError(f"{where!r}: fsspec cannot write to such places") from error
     except ModuleNotFoundError as error:
-        raise GnomonError(
-            f"{where!r} needs fsspec (pip install 'gnomon[remote]'): {error}"
-        ) from error
+        needed = "fsspec (pip install 'gnomon[remote]')"
+        raise GnomonError(f"{where!r} needs {needed}: {error}") from error
     except (ImportError, ValueError) as error:  # a package for such places; a kind it knows not
         raise GnomonError(f"{where!r} cannot be reached by fsspec: {error}") from error
 

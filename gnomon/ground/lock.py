@@ -290,9 +290,7 @@ def _after_fork(place: int) -> None:
     finally:
         if fork.taken:
             give_back(first_use)
-        if (
-            _forks.interrupted and place == 1
-        ):  # by another thread: once this one is behind the hooks
+        if _forks.interrupted and place == 1:  # another thread does it, when the hooks are over
             start_new_thread(pthread_kill, (threading.get_ident(), SIGINT))
         _forks.interrupted = False
 

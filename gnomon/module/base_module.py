@@ -17,13 +17,19 @@ import numpy as np
 
 from gnomon import metric as metrics
 from gnomon import ndarray as nd
-from gnomon.base import DTypeError, GnomonError, ParamError, _as_list, complaint  # noqa: F401
+from gnomon.base import (
+    DTypeError,
+    GnomonError,
+    ParamError,
+    _as_list,  # noqa: F401  MXNet's has it
+    complaint,
+)
 from gnomon.initializer import Uniform
 from gnomon.io import DataBatch, DataDesc, DataIter  # noqa: F401  MXNet's has it
 from gnomon.module.abstract import Computation
 from gnomon.module.checkpoint import BatchEndParam, read_params, save_params
-from gnomon.module.inputs import check_input_names as _check_input_names  # noqa: F401
-from gnomon.module.inputs import parse_data_desc as _parse_data_desc  # noqa: F401
+from gnomon.module.inputs import check_input_names as _check_input_names  # noqa: F401  the same
+from gnomon.module.inputs import parse_data_desc as _parse_data_desc  # noqa: F401  the same
 from gnomon.ops import signature
 
 BatchCallback = Callable[[BatchEndParam], object]

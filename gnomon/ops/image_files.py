@@ -58,7 +58,7 @@ def decoded(where: str, data: bytes, channels: int, rgb: bool) -> Array:
 
 
 def _largest_claim(data: bytes) -> int:
-    """How long a PNG says that one of its chunks is: OpenCV takes memory for whatever it says."""
+    """The greatest length that a PNG gives for a chunk. OpenCV takes that much memory."""
     at, most = len(PNG), 0
     while at + 8 <= len(data) and data[at + 4 : at + 8] != b"IEND":
         length = int.from_bytes(data[at : at + 4], "big")

@@ -93,7 +93,8 @@ INTERRUPTED = """
         pid = os.fork()
         if not pid:
             os._exit(0)
-        time.sleep(20)
+        for _ in range(2000):  # a signal that comes right before a sleep is told after it
+            time.sleep(0.01)
     except KeyboardInterrupt:
         print("interrupted", flush=True)
         os._exit(0)

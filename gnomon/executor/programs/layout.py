@@ -101,8 +101,8 @@ class Layout:
     `homes` live in the caller's arrays; `added` are those of them that are added to what is there.
     Where there are several contexts, `contexts` says that of each node. `regions` are the branches
     of those tasks that run side by side, by the first of them all; they are neighbours. Where it
-    `stays`, the backward pass leaves all that it reads: classes of users compute, and a second
-    backward pass calls no `forward` of theirs again.
+    `keeps_forward`, the backward pass leaves all that it reads: classes of users compute, and a
+    second backward pass calls no `forward` of theirs again.
     """
 
     mode: Mode
@@ -119,7 +119,7 @@ class Layout:
     aliases: Mapping[Entry, Entry] = field(default_factory=dict)
     plan: memory.Plan = field(default_factory=lambda: memory.plan([]))
     repeatable: bool = True
-    stays: bool = False
+    keeps_forward: bool = False
     heads: frozenset[Entry] = frozenset()
     contexts: Mapping[Node, Device] = field(default_factory=dict)
     regions: dict[Task, tuple[Sequence[Task], ...]] = field(default_factory=dict)
@@ -188,7 +188,7 @@ def lay_out(net: Network, mode: Mode, draws: Draws) -> Layout:
     layout.repeat, layout.forward = len(forward), len(forward) + len(updates)
     changed = {layout.stores[e].entry for t in updates for e in t.made if e in layout.stores}
     layout.repeatable = not any(e in changed for t in forward for e in t.reads)
-    layout.stays = mode.differentiate and any(isinstance(n.op, PropertyOp) for n in nodes)
+    layout.keeps_forward = mode.differentiate and any(isinstance(n.op, PropertyOp) for n in nodes)
     _plan(layout, frozenset((*layout.kept, *(Entry(n, 0) for n in net.graph.arguments))))
     layout.buffers.known.clear()  # only passes ask
     _show(layout)
@@ -360,7 +360,7 @@ def _plan(layout: Layout, arguments: frozenset[Entry]) -> None:
     buffers, tasks = layout.buffers, layout.tasks
     outside = {*layout.homes, *layout.stores}
     layout.aliases = aliases(tasks, arguments, outside)
-    life, found = lives(tasks, _staying(layout)), _regions(layout, arguments)
+    life, found = lives(tasks, _kept_forward(layout)), _regions(layout, arguments)
     lane_of = [layout.lanes[layout.place_of(task)] for task in tasks]
     entries = [e for e in life.born if e not in outside and e not in layout.aliases]
     sizes, shared = {e: size_of(buffers[e]) for e in entries}, sharings(tasks)
@@ -385,9 +385,9 @@ def _plan(layout: Layout, arguments: frozenset[Entry]) -> None:
     }
 
 
-def _staying(layout: Layout) -> set[Entry]:
+def _kept_forward(layout: Layout) -> set[Entry]:
     """What the backward pass reads of the forward pass, where it is to leave that."""
-    if not layout.stays:
+    if not layout.keeps_forward:
         return set()
     made = {e for task in layout.tasks[: layout.forward] for e in task.made}
     return made.intersection(e for task in layout.tasks[layout.forward :] for e in task.reads)

@@ -83,11 +83,12 @@ def rule_of(op: Any, sharing: Sharing, layouts: Layouts) -> Rule | None:
         ShapeError, DTypeError: it does not take such operands.
     """
     rules = sharing.kind.rules
-    found: Any = rules.get(layouts, _UNKNOWN)
-    if found is _UNKNOWN:  # no `except`: it would stand behind an error of the operator
+    known: Any = rules.get(layouts, _UNKNOWN)
+    found: Rule | None = known
+    if known is _UNKNOWN:  # no `except`: it would stand behind an error of the operator
         found = _rule(op, sharing, layouts)
         LEARNT.put(rules, layouts, found)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _are_alike(layouts: Layouts) -> bool:

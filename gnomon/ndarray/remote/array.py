@@ -28,7 +28,7 @@ from gnomon.ndarray.core.chunk import Chunk, allocate, cleared
 from gnomon.ndarray.core.convertible import convertible
 from gnomon.ndarray.core.layout import Layout, dense, strided
 from gnomon.ndarray.ndarray import NDArray
-from gnomon.ndarray.sparse.rows import store_rows
+from gnomon.ndarray.rows import store_rows
 from gnomon.runtime.devices import pool
 from gnomon.runtime.statements import transfer
 from gnomon.shadow import foreign
@@ -114,7 +114,7 @@ class RemoteNDArray(NDArray):
             kept, last = np.unique(rows[::-1], return_index=True)
             values = taking()((values, Array._around(len(rows) - 1 - last, self.context)))
             rows = kept
-        store_rows([_numbers(dest)], Array._around(rows, self.context), [_numbers(values)])
+        store_rows([_numeric(dest)], Array._around(rows, self.context), [_numeric(values)])
 
     # --- as others see it -----------------------------------------------------------------------
 
@@ -147,7 +147,7 @@ class RemoteNDArray(NDArray):
 _HOST = Context("cpu", 0)
 
 
-def _numbers(array: Any) -> Any:
+def _numeric(array: Any) -> Any:
     """An array, truth values as the bytes that they are: what scatters take."""
     layout = array._layout
     if layout.dtype is not dtypes.bool_:

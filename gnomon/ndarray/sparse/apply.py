@@ -25,6 +25,7 @@ from gnomon.ndarray.core.layout import dense as dense_layout
 from gnomon.ndarray.core.mode import mode, recording
 from gnomon.ndarray.core.tape import Call, Leaf, Node, placed, record, source
 from gnomon.ndarray.lazy.invoke import invoke
+from gnomon.ndarray.rows import store_rows
 from gnomon.ndarray.sparse.arrays import (
     BaseSparseNDArray,
     RowSparseNDArray,
@@ -34,7 +35,6 @@ from gnomon.ndarray.sparse.arrays import (
 )
 from gnomon.ndarray.sparse.dense import apply_named, on_device, picked
 from gnomon.ndarray.sparse.parts import Indices
-from gnomon.ndarray.sparse.rows import store_rows
 from gnomon.ndarray.sparse.rules import (
     RULES,
     embedding_gradient,

@@ -251,14 +251,14 @@ def divided(low: Array, b: Array, turned: bool = False) -> Array:
 
 
 def turned_product(low: Array, b: Array) -> Array:
-    """`low.T @ b`, of lower triangular matrices (..., n, n).
+    """`low.T @ b`, of lower triangular matrices (..., n, n); what stands above has no meaning.
 
-    >>> turned_product(np.array([[2.0, 0.0], [1.0, 4.0]]), np.eye(2))
+    >>> turned_product(np.array([[2.0, 9.0], [1.0, 4.0]]), np.eye(2))
     array([[2., 1.],
            [0., 4.]])
     """
     if _known("trmm", low) is None:
-        return np.asarray(np.swapaxes(low, -1, -2) @ b)
+        return np.asarray(np.swapaxes(lower(low), -1, -2) @ b)
     found = np.array(b, order="C")
     _apply("trmm", b"UTN", np.ascontiguousarray(low), found)
     return found
