@@ -146,29 +146,32 @@ class Given:
 class Bound:
     """The updates of some arrays as native work of their own, to be run one at a time."""
 
-    __slots__ = ("_keep", "_last", "_memory", "_pack", "reads", "step", "writes")
+    __slots__ = (
+        "_keep", "_last", "_memory", "_places", "_rates", "_words", "reads", "step", "writes",
+    )  # fmt: skip
 
     def __init__(self, batch: Batch, arrays: Sequence[Any], written: Sequence[int], count: int):
         self._memory = np.zeros(count, np.float64)
-        self.step = batch.fixed([*(x._address for x in arrays), *_places(self._memory)])
+        self._places = _places(self._memory)
+        self.step = batch.fixed([*(x._address for x in arrays), *self._places])
         self.writes = [arrays[k]._var for k in written]
         self.reads = [x._var for x in arrays if x._var not in self.writes]
         self._keep = list(arrays)
-        self._pack = Struct(f"{count}d").pack_into
+        self._rates, self._words = Struct(f"{count}d"), Struct(f"{count}q")
         self._last: Sequence[float] = ()  # the rates in memory
 
     def put(self, rates: Sequence[float]) -> None:
         """Set the rates that the next run reads."""
         if rates is not self._last:
             self._last = ()
-            self._pack(self._memory, 0, *rates)
+            self._rates.pack_into(self._memory, 0, *rates)
             self._last = rates
 
     def pairs(self, rates: Sequence[float]) -> list[Pair]:
         """What `put` puts where; from then on, what is in memory is not known."""
         self._last = ()
-        words = np.array(rates, np.float64).view(np.int64).tolist()
-        return list(zip(_places(self._memory), words, strict=True))
+        words = self._words.unpack(self._rates.pack(*rates))
+        return list(zip(self._places, words, strict=True))
 
 
 #: takes over an update with its rates, and says whether it did
