@@ -31,17 +31,16 @@ OPTIMIZERS: dict[str, dict[str, Any]] = {"sgd": {"momentum": 0.9, "wd": 1e-4}, "
 LAYERS = {"lstm": rnn.LSTM, "gru": rnn.GRU, "rnn": rnn.RNN}
 
 
-def work() -> None:
-    """Do all of it."""
+# Arrays, one operator at a time
+
+
+def arrays() -> None:
+    """Operators, each on its own."""
     for dtype, shape in itertools.product(("float32", "int32"), SHAPES):
         movements(nd.ones(shape, dtype=dtype))
         reductions(nd.ones(shape, dtype=dtype))
-    for part in (rows, maps, choices, draws, formulas, imperative, bound, records):
+    for part in (rows, maps, choices, draws, formulas):
         part()
-    nd.waitall()
-
-
-# Arrays, one operator at a time
 
 
 def reductions(x: nd.NDArray) -> None:
@@ -69,11 +68,6 @@ def movements(x: nd.NDArray) -> None:
 def _subsets(rank: int) -> Iterator[tuple[int, ...]]:
     for count in range(1, rank + 1):
         yield from itertools.combinations(range(rank), count)
-
-
-def records() -> None:
-    """What finds records in a file."""
-    served(cut)
 
 
 def rows() -> None:
@@ -270,3 +264,18 @@ def bound() -> None:
             module.fit(batches, optimizer=optimizer, optimizer_params=given, initializer=start,
                        num_epoch=1)  # fmt: skip
             module.predict(batches).wait_to_read()
+
+
+def training() -> None:
+    """Networks, and what reads the records that they are given."""
+    for part in (imperative, bound, records):
+        part()
+
+
+def records() -> None:
+    """What finds records in a file."""
+    served(cut)
+
+
+#: All of it. The parts need few kernels in common, and take about as long.
+PARTS: dict[str, Callable[[], None]] = {"arrays": arrays, "training": training}

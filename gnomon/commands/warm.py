@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from gnomon import ndarray as nd
 from gnomon import symbol
 from gnomon.base import GnomonError
 from gnomon.commands import typical
 from gnomon.context import cpu
 from gnomon.runtime.compiler import objects
+from gnomon.runtime.compiler.disk import Disk
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -48,12 +53,16 @@ def main(options: argparse.Namespace) -> int:
         raise GnomonError(
             "cache warm: name SYMBOL.json, before --shapes and --train, which are its"
         )
-    with _told():
-        if options.model is not None:
-            warm(options.model, shapes_of(options.shapes), options.train)
-        else:
-            typical.work()
-            objects.set_prepared()
+    place, began = _place(), time.perf_counter()
+    if options.model is not None:
+        given = options.model, shapes_of(options.shapes), options.train
+        made, found = _counted(partial(warm, *given))
+    else:
+        made, found = _typically()
+    if options.model is None:
+        objects.set_prepared()
+    seconds = time.perf_counter() - began
+    print(f"{made} kernels compiled into {place.folder}, {found} were there: {seconds:.1f} s")
     return 0
 
 
@@ -80,20 +89,46 @@ def warm(model: Path, shapes: Shapes, train: bool) -> None:
         array.wait_to_read()
 
 
-@contextmanager
-def _told() -> Iterator[None]:
-    """Say what was compiled inside, and where it is.
+def _place() -> Disk:
+    """Where kernels are kept.
 
     Raises:
-        GnomonError: nothing is kept, or it could not be written.
+        GnomonError: nowhere.
     """
     place = objects.disk()
     if place is None:
         raise GnomonError(f"cache warm: nothing is kept: {objects.why_not()}")
-    began, compiled, loaded = time.perf_counter(), objects.COUNTS.compiled, objects.COUNTS.loaded
-    yield
+    return place
+
+
+def _counted(work: Callable[[], None]) -> tuple[int, int]:
+    """How many kernels some work compiled, and how many it found.
+
+    Raises:
+        GnomonError: they could not be written.
+    """
+    compiled, loaded, place = objects.COUNTS.compiled, objects.COUNTS.loaded, _place()
+    work()
+    nd.waitall()
     made, found = objects.COUNTS.compiled - compiled, objects.COUNTS.loaded - loaded
     if made and not place.usable:
         raise GnomonError(f"cache warm: {made} kernels compiled, and {place.folder} not written")
-    seconds = time.perf_counter() - began
-    print(f"{made} kernels compiled into {place.folder}, {found} were there: {seconds:.1f} s")
+    return made, found
+
+
+def _typically() -> tuple[int, int]:
+    """As `_counted`, of typical work: a process for each part, as one compiles one at a time.
+
+    Raises:
+        GnomonError: as `_counted`, or one of them was killed.
+    """
+    try:
+        with ProcessPoolExecutor(len(typical.PARTS), get_context("spawn")) as workers:
+            counts = list(workers.map(_part, typical.PARTS))
+    except BrokenProcessPool as error:
+        raise GnomonError("cache warm: a process that compiled was killed") from error
+    return sum(made for made, _ in counts), sum(found for _, found in counts)
+
+
+def _part(name: str) -> tuple[int, int]:
+    return _counted(typical.PARTS[name])
