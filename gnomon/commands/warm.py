@@ -12,8 +12,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from gnomon import config, symbol
 from gnomon import ndarray as nd
-from gnomon import symbol
 from gnomon.base import GnomonError
 from gnomon.commands import typical
 from gnomon.context import cpu
@@ -131,4 +131,6 @@ def _typically() -> tuple[int, int]:
 
 
 def _part(name: str) -> tuple[int, int]:
+    """As `_counted`, of a part, on one thread: the others have the rest of the processor."""
+    config.set("num_threads", 1)
     return _counted(typical.PARTS[name])
