@@ -43,6 +43,18 @@ class Body(Protocol):
 runners: Registry[Callable[[Any], Any]] = Registry("runner of control flow")
 
 
+def two_of(where: str, argument: str, given: Any, expected: str) -> tuple[Any, Any]:
+    """Both things that a step of a loop gave; an array of two rows is one thing.
+
+    >>> two_of("foreach", "body", 3, "outputs and states")
+    Traceback (most recent call last):
+    gnomon.base.ParamError: foreach: argument 'body': expected outputs and states, got 3
+    """
+    if not isinstance(given, (list, tuple)) or len(given) != 2:
+        raise ParamError(complaint(where, argument, expected, f"{given!r:.80}"))
+    return given[0], given[1]
+
+
 class Fact:
     """Shapes or dtypes: what is known of the same thing from two sides, and along a first axis."""
 

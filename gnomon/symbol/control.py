@@ -19,6 +19,7 @@ from gnomon.graph.body import Body
 from gnomon.graph.node import Entry, Graph, Node, variable
 from gnomon.ground.record import record
 from gnomon.ops import registry
+from gnomon.ops.control import two_of
 from gnomon.symbol import compose
 from gnomon.symbol.functions import find
 from gnomon.symbol.symbol import Symbol, output_name
@@ -190,7 +191,7 @@ def foreach(
     inner = [place.variable(e) for e in (*parts, *first)]
     with place.attributes():
         given = shaped(data, iter(inner)), shaped(init_states, iter(inner[len(parts) :]))
-        outputs, states = body(*given)
+        outputs, states = two_of("foreach", "body", body(*given), "outputs and states")
     found, ends = flat(where, "body", outputs), flat(where, "body", states)
     if form(states) != form(init_states):
         expected = f"states nested as init_states, {form(init_states)}"
@@ -251,7 +252,7 @@ def while_loop(
     if len(answer) != 1:
         raise ParamError(complaint(where, "cond", "one symbol", len(answer)))
     with place.attributes():
-        outputs, new = func(*inner)
+        outputs, new = two_of(where, "func", func(*inner), "outputs and variables")
     outputs = [] if outputs is None else outputs
     found, ends = flat(where, "func", outputs), flat(where, "func", new)
     if len(ends) != len(starts):

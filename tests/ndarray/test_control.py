@@ -105,3 +105,15 @@ def test_the_scale_of_a_step_may_be_a_number():
 def test_what_is_refused(call, kind, words):
     with pytest.raises(kind, match=words):
         call()
+
+
+@pytest.mark.parametrize("space", [nd, mx.sym], ids=["nd", "sym"])
+def test_a_step_gives_two_things(space):
+    """An array of two rows is one thing, though Python could take it apart."""
+    x, s = (nd.ones((2, 1)), nd.ones((1,))) if space is nd else map(mx.sym.Variable, "xs")
+    loops = space.contrib
+    with pytest.raises(mx.base.MXNetError, match=r"foreach: .* outputs and states, got"):
+        loops.foreach(lambda part, state: part + state, x, s)
+    for wrong in (lambda s: s + 1, lambda s: (s, s, s), lambda s: None):
+        with pytest.raises(mx.base.MXNetError, match=r"while_loop: .* outputs and variables, got"):
+            loops.while_loop(lambda s: s < 3, wrong, [s], max_iterations=2)

@@ -14,6 +14,7 @@ from gnomon.base import ParamError, complaint
 from gnomon.context import Context
 from gnomon.ndarray.api.functions import find
 from gnomon.ndarray.core.array import Array
+from gnomon.ops.control import two_of
 
 Step = Callable[..., tuple[Any, Any]]
 
@@ -65,14 +66,16 @@ def foreach(body: Step, data: Any, init_states: Any) -> tuple[Any, Any]:
 
     Raises:
         TypeError: `data` or `init_states` hold anything but arrays.
-        ParamError: there is nothing to go through.
+        ParamError: there is nothing to go through, or `body` does not give two things.
     """
     check_arrays("foreach", "data", data)
     check_arrays("foreach", "init_states", init_states)
     states, steps = init_states, []
     leading = first(data)
     for k in range(len(leading) if isinstance(leading, Array) else 0):
-        outputs, states = body(mapped(lambda x, k=k: x[k], data), states)
+        outputs, states = two_of(
+            "foreach", "body", body(mapped(lambda x, k=k: x[k], data), states), "outputs and states"
+        )
         steps.append(outputs)
     if not steps:
         raise ParamError(complaint("foreach", "data", "at least one part", data))
@@ -95,8 +98,8 @@ def while_loop(
 
     Raises:
         TypeError: `loop_vars` hold anything but arrays.
-        ParamError: there are none, `func` gives another number of them, or `max_iterations` is no
-            number above 0.
+        ParamError: there are none, `func` gives another number of them, or not two things, or
+            `max_iterations` is no number above 0.
     """
     check_arrays("while_loop", "loop_vars", loop_vars)
     if max_iterations is None or int(max_iterations) < 1:
@@ -109,7 +112,7 @@ def while_loop(
     for _ in range(int(max_iterations)):
         if not _holds("while_loop", cond(*variables)):
             break
-        outputs, new = func(*variables)
+        outputs, new = two_of("while_loop", "func", func(*variables), "outputs and variables")
         steps.append([] if outputs is None else outputs)
         new = list(new) if isinstance(new, (list, tuple)) else [new]
         if len(new) != len(variables):
