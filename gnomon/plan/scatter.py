@@ -33,9 +33,9 @@ from gnomon.plan.operand import Abstract, Operand
 from gnomon.plan.statement import PUT, Saver, Store
 
 if TYPE_CHECKING:
-    from gnomon.plan import segments
+    from gnomon.plan.gpu import long_scans, segments
 else:  # for machines whose threads have no order
-    segments = Later("gnomon.plan.segments")
+    long_scans, segments = Later("gnomon.plan.gpu.long_scans"), Later("gnomon.plan.gpu.segments")
 
 PUSHED: dict[Saver, Saver] = {"saveto": "plusto", "plusto": "plusto", "minusto": "minusto"}
 
@@ -114,8 +114,14 @@ def pieces(
 def _groups(stores: Sequence[Store], temporary: Temporary, has_order: bool) -> Iterator[Piece]:
     """Groups for kernels that do in turn what a group of one shape does."""
     for part in separate(stores, temporary):
-        for one in [part] if has_order else segments.in_segments(part, temporary):
+        for one in [part] if has_order else _at_once(part, temporary):
             yield from materialized(one, temporary)
+
+
+def _at_once(stores: Sequence[Store], temporary: Temporary) -> Iterator[list[Store]]:
+    """Groups that do in turn what a group does, for many threads at once."""
+    for group in segments.in_segments(stores, temporary):
+        yield from long_scans.in_pieces(group, temporary)
 
 
 def separate(stores: Sequence[Store], temporary: Temporary) -> list[list[Store]]:

@@ -10,8 +10,8 @@ import pytest
 from gnomon import dtype as dt
 from gnomon.expr import ext
 from gnomon.expr.node import Buffer, Expr
-from gnomon.plan import sorting
 from gnomon.plan.cut import Piece
+from gnomon.plan.gpu import sorting
 from gnomon.plan.gpu.grid import Body, Loop, When, Wide
 from gnomon.plan.gpu.spread import spread
 from gnomon.plan.pipeline import plan

@@ -13,11 +13,11 @@ from gnomon import dtype as dt
 from gnomon.expr.call import Order
 from gnomon.expr.node import Buffer
 from gnomon.expr.oracle import evaluate
-from gnomon.plan import sorting
+from gnomon.plan.gpu import sorting
 from gnomon.plan.gpu.grid import team
+from gnomon.plan.gpu.sorting import LAST, RUN, Keys, Runs, Sorted, in_order
 from gnomon.plan.gpu.spread import spread
 from gnomon.plan.pipeline import plan
-from gnomon.plan.sorting import LAST, RUN, Keys, Runs, Sorted, in_order
 from gnomon.plan.statement import Store, Structure
 from gnomon.plan.view import views
 from gnomon.shadow import Tensor, TensorContainer

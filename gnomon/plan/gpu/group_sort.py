@@ -32,8 +32,8 @@ from gnomon.plan.gpu.grid import (
     When,
     register,
 )
+from gnomon.plan.gpu.sorting import RUN
 from gnomon.plan.ir import Let, Phase
-from gnomon.plan.sorting import RUN
 
 KEYS = Area(0, SHARED_SLOT, RUN)  # of all rows that a block has
 STAGES = (RUN - 1).bit_length()

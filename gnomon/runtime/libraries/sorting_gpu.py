@@ -8,7 +8,7 @@ from gnomon.expr.call.order import Order
 from gnomon.expr.composite import Call
 from gnomon.expr.node import Buffer
 from gnomon.plan.cut import Invoke
-from gnomon.plan.sorting import in_order
+from gnomon.plan.gpu.sorting import in_order
 from gnomon.plan.statement import Structure
 from gnomon.plan.view import views
 from gnomon.runtime.devices.cuda.gpu import Gpu, Queue

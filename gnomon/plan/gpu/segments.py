@@ -22,8 +22,8 @@ from gnomon.expr.node import Expr, cast
 from gnomon.expr.reducer import SUM
 from gnomon.expr.term import Arena, Term
 from gnomon.plan.cut import Temporary
+from gnomon.plan.gpu.sorting import below, sort
 from gnomon.plan.lower import Expander
-from gnomon.plan.sorting import below, sort
 from gnomon.plan.statement import PUT, Store
 from gnomon.plan.terms import postorder
 from gnomon.plan.view import reshaped, views
