@@ -81,8 +81,7 @@ class GroupSort:
             Result(self.term, self.key),
             *self.written(after),
         ]
-        body: Body = [
-            Barrier(),  # what was there before has been read
+        body: Body = [  # who loads a place has read what was there before
             self.in_row(variables, row, end, loaded),
             self.network(row < items),
             Barrier(),
@@ -98,12 +97,16 @@ class GroupSort:
         return Loop(variables, row, end, self.one, [*self.written(self.phase.row), elements])
 
     def network(self, inside: Term) -> Loop:
-        """Every stage, of which the first step mirrors; `power` goes from the stage down to 0."""
+        """Every stage, of which the first step mirrors; `power` goes from the stage down to 0.
+
+        Of the pairs that exist `high` is another one each, so they are half of the keys at most;
+        it grows with the pair's number, so they are the first ones.
+        """
         arena = self.arena
         stage, step, pair = arena.var(STAGES), arena.var(STAGES), arena.var(RUN // 2)
         power, number = (arena.cast(t, dt.int32) for t in (stage - step, pair))
         distance = arena.op("shl", arena.const(1, dt.int32), power)
-        high = number + (number & -distance) + distance  # grows with the number
+        high = number + (number & -distance) + distance  # a bit of 1 goes in
         mirrored = step.eq(0)
         low = arena.op("xor", high, arena.select(mirrored, distance + distance - 1, distance))
         exists = inside & (high < arena.cast(self.extent, dt.int32))
