@@ -38,6 +38,7 @@ import gnomon as mx
 from gnomon import autograd, nd, shadow
 from gnomon import dtype as dt
 from gnomon.base import DeviceError
+from gnomon.expr.call import Order
 from gnomon.expr.node import Expr
 from gnomon.plan.statement import Store
 from gnomon.runtime.devices.cuda import gpu as gpus
@@ -52,6 +53,7 @@ LARGEST = 8192  # rows of a matrix
 IMAGES = 64
 LAUNCHES = 50  # for each of the repeats
 BATCH = 128  # of a network's step
+SORTED = {"of 1000": 1000, "of 10^6": 10**6}  # by name, how many elements a row has
 LOOKED_UP, VOCABULARY, WIDTH = 1 << 14, 50_000, 512  # rows that are summed, of how many
 PARTS, PATIENCE = 32, 45  # of the operators' records; seconds for one of them
 MINUTE = 60
@@ -177,12 +179,7 @@ def timed(row: str) -> Callable[[argparse.Namespace], dict[str, Any]]:
     def run(options: argparse.Namespace) -> dict[str, Any]:
         dest, saver, value = statement(row, options.size, True)
         steps = prepare([Store(dest, saver, value)])
-
-        def once() -> None:
-            for step in steps:
-                step.run()
-
-        seconds = seconds_of(once, options.repeats)
+        seconds = seconds_of(lambda: [step.run() for step in steps], options.repeats)
         return {"seconds": seconds, "gb_per_s": sum(s.bytes for s in steps) / seconds / 1e9}
 
     return run
@@ -232,21 +229,32 @@ def summed(options: argparse.Namespace) -> dict[str, Any]:
     numbers = np.random.default_rng(0)
     index = numbers.integers(0, rows, count)
     source = numbers.integers(-9, 9, (count, width)).astype(np.float32)
-    dest = TensorContainer((rows, width), dt.float32, None, False, shadow.gpu)
-    value = shadow.take_grad(there(index), there(source), rows)
-    steps = prepare([Store(dest, "saveto", value)])
-
-    def once() -> None:
-        for step in steps:
-            step.run()
-
-    want = np.zeros(dest.shape, np.float32)
+    want = np.zeros((rows, width), np.float32)
     np.add.at(want, index, source)
-    once()
+    return repeated(shadow.take_grad(there(index), there(source), rows), want, source, options)
+
+
+def ordered(rows: str) -> Callable[[argparse.Namespace], dict[str, Any]]:
+    """How fast rows of numbers, a million in all, are put in order, and whether that is right."""
+
+    def run(options: argparse.Namespace) -> dict[str, Any]:
+        length, total = (min(n, options.size) for n in (SORTED[rows], 10**6))
+        numbers = np.random.default_rng(0).standard_normal((total // length, length))
+        x = numbers.astype(np.float32)
+        want = np.argsort(x, -1, kind="stable").astype(np.int32)
+        return repeated(Order(there(x), True, length), want, x, options)
+
+    return run
+
+
+def repeated(value: Expr, want: Any, read: Any, options: argparse.Namespace) -> dict[str, Any]:
+    """How fast a value is made of what is read, and whether it is right."""
+    dest = TensorContainer(want.shape, want.dtype, None, False, shadow.gpu)
+    steps = prepare([Store(dest, "saveto", value)])
+    seconds = seconds_of(lambda: [step.run() for step in steps], options.repeats)
     right = bool((dest.numpy() == want).all())
-    seconds = seconds_of(once, options.repeats)
-    moved = 4 * (source.size + want.size)
-    return {"right": right, "seconds": seconds, "gb_per_s": moved / seconds / 1e9}
+    gb_per_s = (read.nbytes + want.nbytes) / seconds / 1e9
+    return {"right": right, "seconds": seconds, "gb_per_s": gb_per_s}
 
 
 def convolved(dtype: str) -> Callable[[argparse.Namespace], dict[str, Any]]:
@@ -384,6 +392,7 @@ ROWS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
     "copy": copied,
     **{f"time {row}": timed(row) for row in work.ROWS},
     "rows summed": summed,
+    **{f"sort {rows}": ordered(rows) for rows in SORTED},
     **{f"product {dtype}": multiplied(dtype) for dtype in TOLERANCE_OF_PRODUCTS},
     **{f"convolution {dtype}": convolved(dtype) for dtype in TOLERANCE_OF_PRODUCTS},
     "launch": launched,

@@ -3,11 +3,11 @@
     python benchmarks/gpu/figures.py
     python benchmarks/gpu/figures.py --rows sgd gelu --archs sm_90
 
-For each row of the expression benchmark, and for rows summed as the gradient of a look-up sums
-them, on each architecture: registers of a thread, bytes of shared memory of a block, bytes of
-registers that are spilt, and how much of a processor's threads the registers let run at once; and
-the bytes that a load and a store move at most. A table in Markdown; spills beyond the bound end it
-with an error.
+For each row of the expression benchmark, for rows summed as the gradient of a look-up sums them,
+for long scans and for sorts, on each architecture: registers of a thread, bytes of shared
+memory of a block, bytes of registers that are spilt, and how much of a processor's threads the
+registers let run at once; and the bytes that a load and a store move at most. A table in Markdown;
+spills beyond the bound end it with an error.
 """
 
 from __future__ import annotations
@@ -29,11 +29,14 @@ import numpy as np
 import work
 
 from gnomon import shadow
+from gnomon.expr.call import Order
 from gnomon.plan.gpu.grid import BLOCK
+from gnomon.plan.gpu.sorting import in_order
 from gnomon.plan.gpu.spread import spread
 from gnomon.plan.pipeline import plan
 from gnomon.plan.scatter import pieces
 from gnomon.plan.statement import Store, Structure
+from gnomon.plan.view import views
 from gnomon.runtime.kernels.gpu_kernel import ptx
 from gnomon.runtime.kernels.scratch import temporary
 from gnomon.runtime.statements.prepare import HOST
@@ -44,8 +47,14 @@ REGISTERS, THREADS = 65536, 2048  # of a processor of each of these
 MOVE = re.compile(r"^\s*(?:@!?%p\d+ )?(ld|st)\.global(?:\.v(\d))?\.\w(\d+)", re.MULTILINE)
 GRANULE = 8  # registers of a thread are given by so many
 SUMMED = "rows summed"  # as the gradient of a look-up: of so many elements, in as many rows
+SCANNED = {"cumsum of all": (SIZE,), "cumsum of columns": (SIZE // 4, 4)}
 COUNT = 16_384
 SOURCE = COUNT, 64
+SORTED = {  # what is sorted, and how many of each row are wanted
+    "sort of 1000": ((1000, 1000), 1000),
+    "sort": ((1, SIZE), SIZE),
+    "first 10": ((1, SIZE), 10),
+}
 SPILLS = 0  # bytes beyond which a kernel is not as it should be
 ENTRY = re.compile(r"Compiling entry function '(\w+)' for .*?(?=Compiling entry|\Z)", re.DOTALL)
 
@@ -76,6 +85,9 @@ def formula_of(row: str) -> Callable[..., Any]:
 
 def stores(row: str) -> list[Store]:
     """The statement of a row."""
+    if row in SCANNED:
+        x, dest = (shadow.TensorContainer(SCANNED[row], pad=False) for _ in range(2))
+        return [Store(dest, "saveto", shadow.cumsum(x, 0))]
     if row == SUMMED:
         index, source = shadow.Tensor(np.zeros(COUNT, np.int32)), shadow.TensorContainer(SOURCE)
         dest = shadow.TensorContainer((COUNT, *SOURCE[1:]))
@@ -120,10 +132,20 @@ def moved(text: str, entry: str) -> tuple[int, int]:
     return most["ld"], most["st"]
 
 
+def groups(row: str) -> list[Any]:
+    """The statements of a row as groups, each of which is a kernel."""
+    if row not in SORTED:
+        return pieces(stores(row), HOST.libraries, temporary, False)
+    shape, count = SORTED[row]
+    order = Order(shadow.TensorContainer(shape, pad=False), True, count)
+    dest = shadow.TensorContainer(order.shape, "int32", pad=False)
+    return [views([store]) for store in in_order(order, dest, "saveto", 1.0, temporary)]
+
+
 def entries(row: str, archs: list[str]) -> Iterator[tuple[str, list[Figures]]]:
     """The entries of a row, what they are dealt to, and their figures for each architecture."""
     seen = set()
-    for piece in pieces(stores(row), HOST.libraries, temporary, False):
+    for piece in groups(row):
         assert isinstance(piece, list), "a library's work"
         structure = Structure(piece)
         if structure.key in seen:
@@ -138,7 +160,7 @@ def entries(row: str, archs: list[str]) -> Iterator[tuple[str, list[Figures]]]:
 def main() -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", nargs="*", default=[*work.ROWS, SUMMED])
+    parser.add_argument("--rows", nargs="*", default=[*work.ROWS, SUMMED, *SCANNED, *SORTED])
     parser.add_argument("--archs", nargs="*", default=list(ARCHS))
     options = parser.parse_args()
     print(f"| expression | work for | bytes | {' | '.join(options.archs)} |")

@@ -354,13 +354,17 @@ class ThreadBlockWriter(LoopWriter):
             self.load_all(stmt.source),
             strict=True,
         ):
-            self.e.line(f"store {value}, ptr addrspace(3) {place}")
+            size = value.dtype.size  # without it the code is for four bytes
+            self.e.line(f"store {value}, ptr addrspace(3) {place}, align {size}")
 
     def fetched(self, stmt: Fetch) -> None:
         places = zip(
             self.shared_places(stmt.into, stmt.area, stmt.place), stmt.into.dtypes, strict=True
         )
-        values = [self.e.do(f"load {type_of(d)}, ptr addrspace(3) {p}", d) for p, d in places]
+        values = [
+            self.e.do(f"load {type_of(d)}, ptr addrspace(3) {p}, align {d.size}", d)
+            for p, d in places
+        ]
         self.store_all(stmt.into, values)
 
     def shared_places(self, accumulator: Accumulator, area: Area, place: Term) -> list[str]:

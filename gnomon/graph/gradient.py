@@ -53,6 +53,11 @@ class Gradient:
         return bool(self.op.is_expression)
 
     @property
+    def has_expression(self) -> bool:
+        """The same of devices with memory of their own."""
+        return bool(self.op.has_expression)
+
+    @property
     def num_visible_outputs(self) -> int:
         """One for each argument of `op`."""
         return len(self.op.arguments())

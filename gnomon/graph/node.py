@@ -29,6 +29,10 @@ class Operator(Protocol):
         """Whether `apply` gives the outputs as expressions; otherwise it runs on data."""
 
     @property
+    def has_expression(self) -> bool:
+        """The same of devices with memory of their own."""
+
+    @property
     def num_visible_outputs(self) -> int:
         """How many of the outputs others may read."""
 

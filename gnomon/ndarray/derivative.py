@@ -222,7 +222,7 @@ class Derivative:
     """The wanted gradients of an operator as an operator: it can be recorded and differentiated."""
 
     aux_names: tuple[str, ...] = ()
-    is_expression = True
+    is_expression = has_expression = True
     sparse_grad = False
     guard = moves = reduces = None
 

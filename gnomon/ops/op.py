@@ -62,6 +62,7 @@ class Op:
     fields: ClassVar[Mapping[str, Param]] = {}
     leading: ClassVar[tuple[str, ...]] = ()  # fields that come first, wherever they are declared
     is_expression: ClassVar[bool] = False
+    forward_elsewhere: ClassVar[bool] = False  # `forward` is for GPUs: the processor `run`s
     elementwise: ClassVar[bool] = False  # on operands of one shape, the same function of elements
     stretches: ClassVar[bool] = False  # elementwise, and axes of 1 are stretched
     moves: ClassVar[Callable[..., Any] | None] = None  # by shape: where elements come from
@@ -74,6 +75,11 @@ class Op:
     guard: ClassVar[Callable[..., Any] | None] = None  # by shapes: an operator that refuses values
     brief: ClassVar[int] = 0  # up to so many elements, data is worked on here, not by a worker
     sparse_grad: Any = False  # whether its gradient is row-sparse; a field of Embedding
+
+    @property
+    def has_expression(self) -> bool:
+        """Whether devices with memory of their own compute it as an expression."""
+        return self.is_expression or self.forward_elsewhere
 
     @property
     def is_random(self) -> bool:
@@ -429,7 +435,7 @@ def describe(cls: type[Op]) -> None:
     """Read off `cls` what the record holds beside its names: fields, and what `forward` is."""
     _check_fields(cls)
     cls.fields = declared(cls)
-    cls.is_expression = cls.forward is not Op.forward
+    cls.is_expression = cls.forward is not Op.forward and not cls.forward_elsewhere
     cls.takes_random = "random" in parameters(cls.forward)
     if cls.gradient is not None:
         cls.asked = given.asked(cls.gradient)

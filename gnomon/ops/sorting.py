@@ -1,4 +1,5 @@
 """Operators that put elements in order: they work on data, by NumPy on one of the engine's workers.
+GPUs compute expressions instead, whose `Order` their own kernels find.
 
 Equal elements stay in their order, and NaN comes last, whichever way is sorted.
 """
@@ -11,7 +12,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gnomon.base import ParamError, complaint
-from gnomon.dtype import DType
+from gnomon.dtype import DType, int8
+from gnomon.expr import call, ext
+from gnomon.expr.node import Expr, Scalar, cast
 from gnomon.ops.derive import Needs
 from gnomon.ops.host import BRIEF
 from gnomon.ops.infer import Shape, Shapes, Types, normal_axis
@@ -19,6 +22,7 @@ from gnomon.ops.op import Op, op
 from gnomon.ops.param import param
 from gnomon.ops.requests import check_requests, kAddTo, kNullOp
 from gnomon.shadow.sorting import order_of
+from gnomon.shape import prod
 
 Array = np.ndarray[Any, Any]
 
@@ -43,6 +47,7 @@ class Ordering(Op):
     axis: int | None = param(-1, doc="The axis; all elements in a row where None.")
     is_ascend: bool = param(True, doc="Whether the least comes first.")
     has_gradient: ClassVar[bool] = False
+    forward_elsewhere = True
     brief = BRIEF
 
     def rows(self, data: Array) -> Array:
@@ -69,6 +74,44 @@ class Ordering(Op):
             return (count,)
         axis = normal_axis(self.name, self.axis, len(shape))
         return (*shape[:axis], count, *shape[axis + 1 :])
+
+    # -- as expressions -------------------------------------------------------------------------
+
+    def as_rows(self, e: Expr) -> Expr:
+        """A matrix whose rows are put in order."""
+        if self.axis is None:
+            return ext.reshape(e, (1, prod(e.shape)))
+        axis = normal_axis(self.name, self.axis, e.ndim)
+        e = ext.transpose(e, (*range(axis), *range(axis + 1, e.ndim), axis))
+        return ext.reshape(e, (prod(e.shape[:-1]), e.shape[-1]))
+
+    def from_rows(self, rows: Expr, shape: Shape) -> Expr:
+        """Such a matrix as what is made of data of a shape."""
+        shape, length = self.sized(shape, rows.shape[1]), rows.shape[1]
+        if self.axis is None:
+            return ext.reshape(rows, shape)
+        axis = normal_axis(self.name, self.axis, len(shape))
+        moved = ext.reshape(rows, (*shape[:axis], *shape[axis + 1 :], length))
+        return ext.transpose(moved, (*range(axis), len(shape) - 1, *range(axis, len(shape) - 1)))
+
+    def restored(self, rows: Expr, shape: Shape) -> Expr:
+        """A matrix of all elements as the data was."""
+        return ext.reshape(rows, shape) if self.axis is None else self.from_rows(rows, shape)
+
+    def order(self, data: Expr, count: int | None = None) -> Expr:
+        """Where the elements of each row in order come from: the first `count`."""
+        rows = self.as_rows(data)
+        return call.Order(rows, self.is_ascend, rows.shape[1] if count is None else count)
+
+    def backward(self, *parts: Any, **context: Any) -> tuple[Expr | None, ...]:
+        (grad, *_), (data,), _ = parts
+        found: Expr = ext.broadcast_to(Scalar(0, data.dtype), data.shape)
+        if self.gives_values() and prod(grad.shape):
+            rows = self.as_rows(grad)
+            places = self.order(data, rows.shape[1])
+            length = self.length(data.shape)
+            found = self.restored(call.put_along(places, rows, length), data.shape)
+        return (found,)
 
     def backward_needs(
         self, in_shapes: Sequence[Shape], in_types: Sequence[DType], **context: Any
@@ -101,6 +144,9 @@ class Sort(Ordering):
 
     has_gradient = True
 
+    def forward(self, data: Expr) -> Expr:
+        return self.from_rows(call.along(self.as_rows(data), self.order(data)), data.shape)
+
     def outputs(self) -> tuple[str, ...]:
         return ("output0",)
 
@@ -120,6 +166,9 @@ class ArgSort(Ordering):
     """Where the elements in order come from, along an axis."""
 
     dtype: DType = param("float32", choices=POSITIONS, doc="Dtype of the positions.")
+
+    def forward(self, data: Expr) -> Expr:
+        return cast(self.from_rows(self.order(data), data.shape), self.dtype)
 
     def shapes(self, s: Shapes) -> None:
         data = s.need("data")
@@ -143,6 +192,16 @@ class TopK(Ordering):
     )
     is_ascend: bool = param(False, doc="Whether the least count, not the greatest.")
     dtype: DType = param("float32", choices=POSITIONS, doc="Dtype of the positions.")
+
+    def forward(self, data: Expr) -> tuple[Expr, ...]:
+        length = self.length(data.shape)
+        places = self.order(data, self.k if self.k > 0 else length)
+        if self.ret_typ == "mask":
+            marks = call.put_along(places, ext.broadcast_to(Scalar(1, int8), places.shape), length)
+            return (cast(self.restored(marks, data.shape), data.dtype),)
+        found = [] if self.ret_typ == "indices" else [call.along(self.as_rows(data), places)]
+        found += [] if self.ret_typ == "value" else [cast(places, self.dtype)]
+        return tuple(self.from_rows(e, data.shape) for e in found)
 
     def outputs(self) -> tuple[str, ...]:
         named = {"both": ("output0", "output1"), "value": ("output0",)}

@@ -49,14 +49,13 @@ def carry(statements: Abstract, arena: Arena) -> list[Nest]:
         return index.put(value.axis, last - at if value.reverse else at)
 
     variables = tuple(i.payload for i in index if i.op == "var")
-    if one * dest.strides[value.axis] is one and _associative(value):
+    if one * dest.strides[value.axis] is one and is_associative(value):
         args = new(arena.elem(value.src, place(turn))), turn
         joined = arena.make("scan", args, args[0].dtype, (value.reducer, value.exclusive))
         root = Root(dest, saver, offset_of(arena, dest, place(turn)), joined)
         return [Nest(variables, (root,), (turn.payload,))]
     before = arena.op("max", turn - one, arena.const(0))
-    held = Carried(dest.slot, dest.shape, dest.strides, dest.dtype)
-    stored = arena.make("read", (offset_of(arena, dest, place(before)),), dest.dtype, held)
+    stored = left_by(dest, place(before), arena)
     begins = turn < one
     seen = place(before if value.exclusive else turn)
     src = new(arena.elem(value.src, seen))
@@ -68,7 +67,13 @@ def carry(statements: Abstract, arena: Arena) -> list[Nest]:
     return [Nest(variables, (root,), (turn.payload,))]
 
 
-def _associative(scan: Scan) -> bool:
+def left_by(dest: Operand, at: Index, arena: Arena) -> Term:
+    """What the turn before stored into a destination."""
+    held = Carried(dest.slot, dest.shape, dest.strides, dest.dtype)
+    return arena.make("read", (offset_of(arena, dest, at),), dest.dtype, held)
+
+
+def is_associative(scan: Scan) -> bool:
     """Whether a scan gives the same in whatever groups its elements are joined.
 
     Products of floats do not: those of a part may overflow, and 0 times infinity is no number.

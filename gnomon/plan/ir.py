@@ -22,6 +22,7 @@ from gnomon.expr.term import Arena, Term
 from gnomon.ground.record import record
 from gnomon.plan.operand import Operand
 
+IN_ORDER = "scan", "sort"  # Terms of a row that is gone through as a whole
 LONGEST = 1 << 30  # inner iterations of a block at most: places within one are small integers
 
 
@@ -101,7 +102,8 @@ class Phase:
     among tasks, `columns` whether blocks are taken below each other before the next ones beside
     them; `striped` that folds go along rows of memory, with a row of partial results for a strip of
     columns. `own` tells of another way to cut it, for turns. `ordered` tells that a row is gone
-    through in order, for the sake of scans in it. `cost` estimates the work of an inner iteration.
+    through in order, for the sake of a scan or a sort in it. `cost` estimates the work of an inner
+    iteration.
     """
 
     rows: tuple[int, ...]

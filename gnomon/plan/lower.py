@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from gnomon.expr.composite import Composite
+from gnomon.expr.composite import Chainer, Composite
 from gnomon.expr.functions.scalar import SCALAR
 from gnomon.expr.index import Index
 from gnomon.expr.term import Arena, Term, compute_dtype
@@ -39,6 +39,22 @@ class Nest:
     vars: tuple[int, ...]
     roots: tuple[Root, ...]
     turns: tuple[int, ...] = ()  # of `vars`, those to be gone through in order
+
+
+class Nested(Chainer):
+    """A node of the planner's own that says what loop nest stores it in memory of its own."""
+
+    def nest(self, dest: Operand, arena: Arena) -> Nest:
+        """The nest that stores it in `dest`."""
+        raise TypeError(f"{type(self).__name__} must define nest()")
+
+
+def own(statements: Abstract, arena: Arena) -> list[Nest]:
+    """The nest of a statement that stores a `Nested`; none of any others."""
+    dest, saver, value = statements.stores[0]
+    if len(statements.stores) > 1 or saver != "saveto" or not isinstance(value, Nested):
+        return []
+    return [value.nest(dest, arena)]
 
 
 def lower(statements: Abstract, arena: Arena) -> Nest:

@@ -15,9 +15,10 @@ than their memory has, it is added up in scratch memory of its own size first.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gnomon import dtype as dt
+from gnomon.base import Later
 from gnomon.expr.composite import Scatter
 from gnomon.expr.index import Index
 from gnomon.expr.node import MAPPER, Buffer, Expr, Map, Scalar, cast
@@ -29,8 +30,12 @@ from gnomon.plan.cut import Libraries, Piece, Temporary, cut, overlap
 from gnomon.plan.lower import Expander, Nest, Root, offset_of
 from gnomon.plan.materialize import materialized
 from gnomon.plan.operand import Abstract, Operand
-from gnomon.plan.segments import in_segments
 from gnomon.plan.statement import PUT, Saver, Store
+
+if TYPE_CHECKING:
+    from gnomon.plan.gpu import long_scans, segments
+else:  # for machines whose threads have no order
+    long_scans, segments = Later("gnomon.plan.gpu.long_scans"), Later("gnomon.plan.gpu.segments")
 
 PUSHED: dict[Saver, Saver] = {"saveto": "plusto", "plusto": "plusto", "minusto": "minusto"}
 
@@ -109,8 +114,14 @@ def pieces(
 def _groups(stores: Sequence[Store], temporary: Temporary, has_order: bool) -> Iterator[Piece]:
     """Groups for kernels that do in turn what a group of one shape does."""
     for part in separate(stores, temporary):
-        for one in [part] if has_order else in_segments(part, temporary):
+        for one in [part] if has_order else _at_once(part, temporary):
             yield from materialized(one, temporary)
+
+
+def _at_once(stores: Sequence[Store], temporary: Temporary) -> Iterator[list[Store]]:
+    """Groups that do in turn what a group does, for many threads at once."""
+    for group in segments.in_segments(stores, temporary):
+        yield from long_scans.in_pieces(group, temporary)
 
 
 def separate(stores: Sequence[Store], temporary: Temporary) -> list[list[Store]]:

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from gnomon.expr.term import Arena, Term, mask_of
 from gnomon.ground.record import record
 from gnomon.plan.carry import carries
-from gnomon.plan.ir import Body, Fold, Let, Own, Phase, Put, reducer_of
+from gnomon.plan.ir import IN_ORDER, Body, Fold, Let, Own, Phase, Put, reducer_of
 from gnomon.plan.lower import Nest, Root
 from gnomon.plan.share import CHEAP
 from gnomon.plan.terms import affine, index_terms, postorder
@@ -55,7 +55,7 @@ def schedule(nest: Nest, arena: Arena) -> Phase:
     """The loop nest of one phase."""
     order = postorder([t for r in nest.roots for t in (r.offset, r.value)])
     spread, turns = tuple(v for v in nest.vars if v not in nest.turns), nest.turns
-    ordered = any(t.op == "scan" for t in order)
+    ordered = any(t.op in IN_ORDER for t in order)
     if ordered:
         spread, turns = (*spread, *turns), ()
     inner = spread[-1] if spread else None

@@ -113,14 +113,14 @@ class Signature:
         return [int(word) for word in out]
 
 
-def signature_of(kernel: Kernel) -> Signature:
-    """What a planned kernel must be called with."""
+def signature_of(kernel: Kernel, has_tasks: bool = True) -> Signature:
+    """What a planned kernel must be called with; of phases nothing where there are no tasks."""
     steps = _Steps(kernel.args)
     scratch = tuple(
         Scratch(_slot(operand.slot), steps.number(size), operand.dtype.size)
         for operand, size in kernel.scratch
     )
-    phases = tuple(_loops(kernel, phase, steps) for phase in kernel.phases)
+    phases = tuple(_loops(kernel, p, steps) for p in kernel.phases) if has_tasks else ()
     leaves = [_slot(slot) for slot in kernel.scattered]
     scattered = frozenset(slot[1] for slot in leaves if slot[0] == "leaf")
     return Signature(tuple(map(_slot, kernel.args)), tuple(steps.steps), scratch, phases, scattered)

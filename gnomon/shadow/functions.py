@@ -12,15 +12,16 @@ import numpy as np
 
 from gnomon import dtype as dt
 from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, complaint
-from gnomon.expr import ext, fn
+from gnomon.expr import call, ext, fn
 from gnomon.expr.arguments import explained
 from gnomon.expr.node import Expr, Operand, cast
 from gnomon.expr.reducer import Reducer
 from gnomon.expr.term import Number
 from gnomon.plan.cut import overlap
 from gnomon.plan.statement import Saver
+from gnomon.runtime.statements.dispatch import store
 from gnomon.shadow.assign import check_products, plusto
-from gnomon.shadow.container import write
+from gnomon.shadow.container import TensorContainer, write
 from gnomon.shadow.language import batch_dot
 from gnomon.shadow.sorting import order_of
 from gnomon.shadow.tensor import Tensor
@@ -185,7 +186,10 @@ def sort_by_key(keys: Tensor, values: Tensor, is_ascend: bool = True) -> None:
     if keys.ndim != 1 or values.shape != keys.shape:
         expected = "vectors of one length"
         raise ShapeError(complaint("sort_by_key", "values", expected, f"{keys!r}, {values!r}"))
-    reorder(order_of(keys.numpy(), is_ascend), keys, values)
+    if on_one_gpu(keys, values):
+        reorder_there(order_there(keys, is_ascend, keys.device), keys, values)
+    else:
+        reorder(order_of(keys.numpy(), is_ascend), keys, values)
 
 
 @explained
@@ -199,6 +203,11 @@ def vectorized_sort(values: Tensor, segments: Tensor) -> None:
         expected = "vectors of one length"
         got = f"{values!r}, {segments!r}"
         raise ShapeError(complaint("vectorized_sort", "segments", expected, got))
+    if on_one_gpu(values, segments):
+        first_there = order_there(values, True, values.device)
+        places = order_there(ext.take(segments, first_there), True, values.device)
+        reorder_there(ext.take(first_there, places), values, segments)
+        return
     first = order_of(values.numpy(), True)
     reorder(first[order_of(segments.numpy()[first], True)], values, segments)
 
@@ -208,6 +217,29 @@ def reorder(order: Array, *tensors: Tensor) -> None:
     contents = [tensor.numpy()[order] for tensor in tensors]
     for tensor, content in zip(tensors, contents, strict=True):
         write(tensor, content)  # all are read before any is written: they may overlap
+
+
+def on_one_gpu(*tensors: Tensor) -> bool:
+    """Whether the memory of all of them is on the same GPU."""
+    return len({t.device for t in tensors}) == 1 and tensors[0].device != "cpu"
+
+
+def order_there(keys: Expr, is_ascend: bool, device: str) -> Tensor:
+    """Where the elements of a vector on a GPU in order come from, on that GPU."""
+    (count,) = keys.shape
+    found = call.Order(ext.reshape(keys, (1, count)), is_ascend, count)
+    order = TensorContainer((count,), dt.int32, device=device)
+    store(order, "saveto", ext.reshape(found, (count,)))
+    return order
+
+
+def reorder_there(order: Expr, *tensors: Tensor) -> None:
+    """Let each vector on a GPU hold its elements in this order."""
+    contents = [TensorContainer(t.shape, t.dtype, device=t.device) for t in tensors]
+    for content, tensor in zip(contents, tensors, strict=True):
+        content.assign(ext.take(tensor, order))
+    for content, tensor in zip(contents, tensors, strict=True):
+        tensor.assign(content)
 
 
 @explained

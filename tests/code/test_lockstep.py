@@ -14,6 +14,7 @@ from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr
 from gnomon.plan.gpu import grid
 from gnomon.plan.gpu.grid import Barrier, Body, Fetch, Grid, Loop, Share, Shuffle, When, Wide
+from gnomon.plan.gpu.sorting import Sorted
 from gnomon.plan.ir import Put
 from gnomon.plan.statement import Store
 from tests.code.gpu import run_group
@@ -241,6 +242,22 @@ def test_a_missing_barrier_of_a_scan_is_a_race(barrier, how):
     scanned = stored(e, lambda p: None, (64, 1))
     np.testing.assert_allclose(scanned, X.cumsum(1), rtol=1e-3, atol=1e-3)
     with pytest.raises(Race, match=f"of shared memory is {how}"):
+        stored(e, change, (64, 1))
+
+
+@pytest.mark.parametrize("barrier", [0, 1])
+def test_a_missing_barrier_of_a_sort_is_a_race(barrier):
+    """Before a row's keys go out, and before each step."""
+    keys = np.random.default_rng(0).permutation(5 * 300).reshape(5, 300)
+    e = Sorted(over(keys))
+
+    def change(program: Grid) -> None:
+        found = [(body, s) for body in everything(program) for s in body if isinstance(s, Barrier)]
+        body, stmt = found[barrier]
+        del body[next(k for k, s in enumerate(body) if s is stmt)]
+
+    np.testing.assert_array_equal(stored(e, lambda p: None, (64, 1)), np.sort(keys))
+    with pytest.raises(Race, match=r"of shared memory is read .* was written"):
         stored(e, change, (64, 1))
 
 

@@ -55,10 +55,12 @@ def test_rows_are_written_once(tmp_path):
 def test_a_row_that_fails_ends_no_other(tmp_path):
     """Of several in one process, and of checks in several processes at once."""
     names = ["check add", "check no such row", "copy", "time no such row", "rows summed"]
+    names.append("sort of 1000")
     found = {row.pop("row"): row for row in run(tmp_path / "gpu.jsonl", *names)}
-    assert list(found)[-3:] == names[2:] and len(found) == 5
+    assert list(found)[-4:] == names[2:] and len(found) == 6
     assert {name for name, row in found.items() if "error" in row} == {names[1], names[3]}
     assert found["check add"]["right"] and found["rows summed"]["right"]
+    assert found["sort of 1000"]["right"]
 
 
 @pytest.mark.long

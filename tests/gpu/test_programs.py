@@ -253,7 +253,7 @@ def loop():
 
 TOLD = {
     custom: ["Custom", "_backward_Custom"],
-    sorting: ["sort", "_backward_sort"],
+    sorting: [],
     recurrent: [],
     looked_up: [],
     loop: ["_foreach", "_backward__foreach"],

@@ -10,8 +10,8 @@ import pytest
 from gnomon import dtype as dt
 from gnomon.expr import ext
 from gnomon.expr.node import Buffer, Expr
-from gnomon.plan import segments
 from gnomon.plan.cut import Piece
+from gnomon.plan.gpu import sorting
 from gnomon.plan.gpu.grid import Body, Loop, When, Wide
 from gnomon.plan.gpu.spread import spread
 from gnomon.plan.pipeline import plan
@@ -97,9 +97,9 @@ def cut(count: int, rows: int) -> list[Piece]:
 
 def test_one_kernel_merges_runs_of_any_length():
     kernels = [Structure(piece).key for piece in cut(9000, 50)]
-    runs = -(-9000 // segments.RUN)
-    assert len(kernels) == 6 + (runs - 1).bit_length()
-    assert len(set(kernels)) == 7
+    runs = -(-9000 // sorting.RUN)
+    assert len(kernels) == 5 + (runs - 1).bit_length()
+    assert len(set(kernels)) == 6
 
 
 def pieces_in(body: Body) -> Iterator[Wide]:
@@ -119,7 +119,7 @@ def test_rows_are_moved_by_whole_pieces():
 
 
 def test_long_sorts_are_right(monkeypatch):
-    monkeypatch.setattr(segments, "RUN", 2)
+    monkeypatch.setattr(sorting, "RUN", 2)
     index, values = drawn(1000, 30, 2)
     got = on_gpu(ext.take_grad(over(index), over(values), 30))
     np.testing.assert_array_equal(got, sums(index, values, 30))

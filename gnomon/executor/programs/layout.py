@@ -231,7 +231,8 @@ def _settle_homes(layout: Layout, nodes: Collection[Node], wanted: Iterable[Deli
         node = entry.node
         if node not in made:
             continue
-        added = saver == "plusto" and entry not in read and not node.op.is_expression
+        added = saver == "plusto" and entry not in read
+        added = added and not layout.buffers.takes_expression(node.op)
         alike = layout.buffers[entry].dtype is dest.dtype  # else it is converted on the way
         if (saver == "saveto" or added) and alike and entry not in layout.homes:
             layout.homes.add(entry)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         ConvolutionWeight,
         convolution,
     )
+    from gnomon.expr.call.order import Order, along, put_along
     from gnomon.expr.call.pool import (
         AvgPool,
         AvgPoolGradient,
@@ -35,18 +36,22 @@ __all__ = [
     "Layer",
     "MaxPool",
     "MaxPoolGradient",
+    "Order",
     "Recurrence",
     "RecurrenceGradient",
+    "along",
     "avg_pool",
     "batch_dot",
     "convolution",
     "dot",
     "max_pool",
+    "put_along",
 ]
 
 # a statement needs none of them; `dot` is also the name of its module, which would come first
 _HOMES = {
     "conv": "BiasedConvolution Convolution ConvolutionData ConvolutionWeight convolution",
+    "order": "Order along put_along",
     "pool": "AvgPool AvgPoolGradient MaxPool MaxPoolGradient avg_pool max_pool",
     "rnn": "Layer Recurrence RecurrenceGradient",
 }

@@ -46,11 +46,12 @@ class Take(Chainer):
 
 @composite
 class TakeGrad(Scatter):
-    """Row r is the sum of `grad` wherever `index` is r."""
+    """Row r is the sum of `grad` wherever `index` is r; `once`: no two of its numbers are equal."""
 
     index: Expr
     grad: Expr
     rows: Size
+    once: bool = False
 
     def infer(self) -> tuple[tuple[int, ...], DType]:
         check_index("take_grad", self.index)
@@ -70,14 +71,14 @@ class TakeGrad(Scatter):
 
     @property
     def source(self) -> tuple[Expr, int]:
-        return self.grad, self.index.ndim
+        return self.grad, 0 if self.once else self.index.ndim
 
     def onto(self, i: Index) -> tuple[Term, ...]:
         m = self.index.ndim
         return clipped(i, i.elem(self.index, i[:m]), self.rows), *i[m:]
 
     def over(self, source: Expr) -> TakeGrad:
-        return TakeGrad(self.index, source, self.rows)
+        return TakeGrad(self.index, source, self.rows, self.once)
 
     def adjoint(self, g: Expr) -> tuple[tuple[Expr, Expr], ...]:
         return ((self.grad, Take(g, self.index)),)
@@ -182,13 +183,15 @@ def take(src: Expr, index: Expr) -> Expr:
 
 
 @explained
-def take_grad(index: Expr, grad: Expr, rows: int) -> Expr:
+def take_grad(index: Expr, grad: Expr, rows: int, once: bool = False) -> Expr:
     """What `take` sends back: `rows` rows, each the sum of `grad` where `index` names it.
+
+    `once` promises that `index` names each row once at most: then nothing has to be ordered.
 
     >>> take_grad(Buffer((2, 3), dt.int64), Buffer((2, 3, 4)), 9).shape
     (9, 4)
     """
-    return TakeGrad(index, grad, whole("take_grad", "rows", rows, 0))
+    return TakeGrad(index, grad, whole("take_grad", "rows", rows, 0), once)
 
 
 @explained

@@ -16,9 +16,10 @@ from typing import Any, NamedTuple, TypeVar
 from gnomon.dtype import DType
 from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.walk import postorder
-from gnomon.graph.node import Entry, Node
+from gnomon.graph.node import Entry, Node, Operator
 from gnomon.graph.tasks.form import Form, Spec, seen_through
 from gnomon.ground.record import record
+from gnomon.runtime.devices.device import find
 
 T = TypeVar("T")
 Shape = tuple[int, ...]
@@ -63,6 +64,7 @@ class Buffers:
         self, shapes: Mapping[Entry, Shape], types: Mapping[Entry, DType], device: str = "cpu"
     ) -> None:
         self._shapes, self._types, self._device = shapes, types, device
+        self._host = find(device).host
         self._of: dict[Entry, Buffer] = {}
         self.known: dict[Hashable, Any] = {}
 
@@ -71,6 +73,10 @@ class Buffers:
         if found is None:
             found = self.add(entry, Spec.dense(self._shapes[entry], self._types[entry]))
         return found
+
+    def takes_expression(self, op: Operator) -> bool:
+        """Whether what the device does of an operator is an expression."""
+        return op.is_expression if self._host else op.has_expression
 
     def __contains__(self, entry: Entry) -> bool:
         return entry in self._of
@@ -133,7 +139,7 @@ def tasks(
 ) -> Iterable[Task]:
     """What `node` does, of which only the entries `used` are kept."""
     entries = node.entries()
-    if not node.op.is_expression:
+    if not buffers.takes_expression(node.op):
         return [Task((node,), None, node.inputs, tuple(entries))]
     wanted = tuple([e in used for e in entries])
     given = context(node)

@@ -107,7 +107,7 @@ def _outputs(
     drawn: Sequence[Position] | None,
 ) -> tuple[Outputs, Any]:
     """All outputs of an operator, and the context that its gradient is to be given."""
-    if not op.is_expression:
+    if not op.has_expression:
         return _on_host(op, inputs, given, ctx)
     recipe, sharing = recipe_of(op, inputs, given, _on(ctx))
     if recipe.template is None:
@@ -249,7 +249,7 @@ def gradient(
         DeviceError: what they are computed from is elsewhere.
     """
     rule, ctx = node.gradient, node.outputs[0][1]
-    if rule.op.is_expression:
+    if rule.op.has_expression:
         recipe, inputs, outputs = derivative.recipe_of(node, reads, wanted, dests, _on(ctx))
         if recipe.template is not None:
             check_operands(rule, inputs, outputs, ctx)

@@ -39,6 +39,7 @@ from gnomon.plan.gpu.grid import (
     register,
 )
 from gnomon.plan.gpu.group_scan import WARPS, GroupScan
+from gnomon.plan.gpu.group_sort import KEYS, GroupSort
 from gnomon.plan.gpu.hold import Pieces, held
 from gnomon.plan.gpu.tile import tiles
 from gnomon.plan.gpu.wide import Moves, moves, row_moves, shared_width
@@ -61,6 +62,7 @@ class _Spreader:
         self.row_folds = [s for s in phase.row if isinstance(s, Fold)]
         self.joint = [s for s in phase.body if isinstance(s, Fold) and s.vector]
         by_rows = self.row_folds or phase.ordered
+        self.sorts = any(isinstance(s, Let) and s.term.op == "sort" for s in phase.body)
         self.kind: Kind = "elements" if self.joint else "rows" if by_rows else "threads"
         self.folding = any(isinstance(s, Fold) for s in phase.body) and not self.joint
         self.together = {t.id for s in (*self.row_folds, *self.joint) for t in s.terms}
@@ -82,7 +84,9 @@ class _Spreader:
             first, count = self.task, register(arena, "ntid.y")
         step = register(arena, "nctaid.x") * count
         found = self.moves(variables)
-        if found is not None:
+        if self.sorts:
+            loops = self.sorted(variables, items)
+        elif found is not None:
             loops = self.wide_loops(found, items, first, step)
             self.width = found.width if not self.folding else 1
         else:
@@ -201,6 +205,12 @@ class _Spreader:
         """A row that is gone through in order."""
         self.shared = max(self.shared, WARPS.size * WARPS.places)
         return GroupScan(self.arena, self.phase, self.accumulator).row(self.body)
+
+    def sorted(self, variables: tuple[int, ...], items: Term) -> Body:
+        """All rows, each of which is put in order."""
+        self.shared = max(self.shared, KEYS.size * KEYS.places)
+        sort = GroupSort(self.arena, self.phase, self.accumulator, self.body)
+        return sort.loops(variables, items)
 
     def element(self) -> Body:
         """The statements of an element; what its folds do not need is the group's first thread's.

@@ -122,7 +122,7 @@ class GpuKernel:
 
     def __init__(self, program: Grid, name: str) -> None:
         nests = program.kernel
-        self.program, self.signature = program, signature_of(nests)
+        self.program, self.signature = program, signature_of(nests, False)
         self.written = written(program)
         text = functools.cache(functools.partial(ptx, program, name))
         by_value = len(nests.args) <= nvptx.SLOTS

@@ -5,33 +5,53 @@ the other. Each element's row and number are one key; sorted, those of a row are
 order of the elements, whose ends are found by halving. So all rows are summed at once, and sums
 are the same in each run. Where a row has very many elements, pieces of it are summed before.
 
-Sorting is made of statements as well: runs of `RUN` keys by counting the smaller ones, then runs
-twice as long again and again, where a key's place is how far on it was in its own run and how many
-of the other one are before it.
+How keys are sorted is told in `sorting.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from gnomon import dtype as dt
 from gnomon.dtype import DType
 from gnomon.expr import ext, fn
-from gnomon.expr.composite import Chainer, composite
+from gnomon.expr.composite import Chainer, Size, composite
 from gnomon.expr.ext.take import TakeGrad
 from gnomon.expr.index import Index
-from gnomon.expr.node import Buffer, Expr, Scalar, cast
+from gnomon.expr.node import Expr, cast
 from gnomon.expr.reducer import SUM
 from gnomon.expr.term import Arena, Term
 from gnomon.plan.cut import Temporary
+from gnomon.plan.gpu.sorting import below, sort
 from gnomon.plan.lower import Expander
 from gnomon.plan.statement import PUT, Store
 from gnomon.plan.terms import postorder
-from gnomon.plan.view import views
+from gnomon.plan.view import reshaped, views
 from gnomon.shape import prod
 
-RUN = 256  # keys that are sorted by looking at each for each
 PIECE = 64  # keys whose elements are summed by a thread of their own, if all are of one row
+
+
+@composite
+class Starts(Chainer):
+    """The numbers of sorted keys from which on those of each of `rows` rows are; `bits` are those
+    of how many keys there are."""
+
+    keys: Expr
+    rows: Size
+    bits: int
+
+    def infer(self) -> tuple[tuple[int, ...], DType]:
+        return (self.rows,), dt.int64
+
+    def at(self, i: Index) -> Term:
+        arena = i.arena
+        count = arena.const(0) + self.keys.shape[0]
+
+        def key(k: Term) -> Term:
+            return i.elem(self.keys, (arena.op("min", k, count - 1),))
+
+        return below(key, count, i[0] * count, self.bits)
 
 
 @composite
@@ -97,18 +117,18 @@ class SegmentSum(Chainer):
 def in_segments(stores: Sequence[Store], temporary: Temporary) -> list[list[Store]]:
     """Groups that do in turn what the group `stores` does, which may be the adding of a scatter."""
     store, value = stores[0], stores[0].value
-    if len(stores) > 1 or store.saver == PUT or not isinstance(value, TakeGrad):
+    if len(stores) > 1 or store.saver == PUT or not isinstance(value, TakeGrad) or value.once:
         return [list(stores)]
     count = prod(value.index.shape)
     if value.rows < 2 or not count:  # nothing to sort
         return [list(stores)]
     row = fn.clip(cast(ext.reshape(value.index, (count,)), dt.int64), 0, value.rows - 1)
-    before = list(_sorting(row * count + ext.iota((count,)), temporary))
-    keys = before[-1].dest
-    first = ext.iota((value.rows + 1,)) * count
-    starts = temporary(first)
-    whole = Scalar(0, dt.int64), Scalar(count, dt.int64)
-    before.append(Store(starts, "saveto", _smaller(keys, *whole, first)))
+    numbered = ext.reshape(row * count + ext.iota((count,)), (1, count))
+    before, rows = sort(numbered, count, temporary)
+    keys = reshaped(rows, (count,))
+    begin = Starts(keys, value.rows + 1, count.bit_length())
+    starts = temporary(begin)
+    before.append(Store(starts, "saveto", begin))
     source = value.grad
     if _folds(source):  # once for each element, in loops whose lengths are known beforehand
         source = temporary(source)
@@ -129,53 +149,3 @@ def _folds(e: Expr) -> bool:
     arena = Arena()
     element = arena.elem(e, Index([arena.var(n) for n in e.shape], arena))
     return any(t.op == "fold" for t in postorder([Expander(arena)(element)]))
-
-
-def _sorting(keys: Expr, temporary: Temporary) -> Iterator[Store]:
-    """Statements that sort keys, no two of which are equal; the last one's destination has them."""
-    (count,) = keys.shape
-    number = ext.iota((count,))
-    now, other = temporary(keys), temporary(keys)
-    yield Store(now, "saveto", keys)
-    yield _put(other, _in_run(now, number), now)
-    run = RUN
-    while run < count:
-        now, other = other, now
-        yield _put(other, _in_two_runs(now, number, Scalar(run, dt.int64)), now)
-        run *= 2
-
-
-def _put(dest: Buffer, place: Expr, keys: Buffer) -> Store:
-    """The statement that puts keys where they belong, each once."""
-    return Store(dest, PUT, ext.take_grad(place, keys, dest.shape[0]))
-
-
-def _in_run(keys: Buffer, number: Expr) -> Expr:
-    """Where each key belongs among the `RUN` that it is one of."""
-    (count,) = keys.shape
-    first = number / RUN * RUN
-    of_run = (count, RUN)
-    beside = ext.broadcast_axis(first, of_run, 0) + ext.iota(of_run, 1)
-    here = fn.lt(ext.take(keys, beside), ext.broadcast_axis(keys, of_run, 0))
-    before = fn.where(fn.lt(beside, count), cast(here, dt.int64), 0)
-    return first + ext.reduce(before, SUM, 1)
-
-
-def _in_two_runs(keys: Buffer, number: Expr, run: Expr) -> Expr:
-    """Where each key belongs in its run and the one beside it, both of which are sorted."""
-    count = keys.shape[0]
-    own = number / run * run
-    both = own / run / 2 * 2 * run
-    first = both + both + run - own  # of the other one
-    length = fn.clip(count - first, 0, run)
-    return both + number - own + _smaller(keys, first, length, keys)
-
-
-def _smaller(keys: Buffer, first: Expr, length: Expr, key: Expr) -> Expr:
-    """How many of the `length` sorted keys from `first` on are smaller than `key`."""
-    found = ext.broadcast_to(Scalar(0, dt.int64), key.shape)
-    for bit in reversed(range(keys.shape[0].bit_length())):
-        tried = found + (1 << bit)
-        more = fn.lt(ext.take(keys, first + tried - 1), key)
-        found = fn.where(fn.le(tried, length), fn.where(more, tried, found), found)
-    return found
