@@ -14,12 +14,12 @@ from __future__ import annotations
 import functools
 import pkgutil
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gnomon import registry as _generic
 from gnomon.compatibility.absent import unknown_operator
 from gnomon.ground.lock import first_use, load_module
+from gnomon.ground.tables import table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,6 +103,4 @@ def _import_all() -> None:
 @functools.cache
 def _files() -> dict[str, str]:
     """The file of each operator, by all of its names."""
-    text = (Path(__file__).parents[1] / "data" / "operators.txt").read_text(encoding="utf-8")
-    rows = (line.partition(":") for line in text.splitlines())
-    return {name: file for file, _, listed in rows for name in listed.split()}
+    return {name: file for file, names in table("operators.txt").items() for name in names}
