@@ -83,12 +83,6 @@ def _quantised(name: str) -> str | None:
     return lacking("contrib.quantization") if found else None
 
 
-def _is_file(package: str, name: str) -> bool:
-    """Whether a package has a file of that name: `from package import name` imports it next."""
-    folders = vars(sys.modules.get(package, sys)).get("__path__")
-    return bool(folders) and PathFinder.find_spec(f"{package}.{name}", folders) is not None
-
-
 def elsewhere(module: str, name: str, known: Iterable[str]) -> Any:
     """What MXNet has as `name` in `module`, which has `known`: a module that stands elsewhere.
 
@@ -104,7 +98,7 @@ def elsewhere(module: str, name: str, known: Iterable[str]) -> Any:
         AttributeError: there is no such thing; it says whether MXNet has it.
     """
     text = f"module {module!r} has no attribute {name!r}"
-    if name.startswith("__") or _is_file(module, name):
+    if name.startswith("__"):
         raise AttributeError(text, name=name)
     inner = f"{module}.{name}".removeprefix("gnomon.")
     if inner in ELSEWHERE:
@@ -132,16 +126,18 @@ def resolving(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """`__getattr__` and `__dir__` of a package with public names of its `own` and of `files`.
 
-    A file is imported when one of its names is first asked for.
+    A file is imported when one of its names, or the file itself, is first asked for.
     """
     homes = {name: f"{package}.{file}" for file, names in files.items() for name in names.split()}
 
     def find(name: str) -> Any:
-        if name not in homes:
-            return elsewhere(package, name, (*own, *homes))
-        found = getattr(load_module(homes[name]), name)
-        setattr(sys.modules[package], name, found)
-        return found
+        if name in homes:
+            found = getattr(load_module(homes[name]), name)
+            setattr(sys.modules[package], name, found)
+            return found
+        if PathFinder.find_spec(f"{package}.{name}", vars(sys.modules[package])["__path__"]):
+            return load_module(f"{package}.{name}")
+        return elsewhere(package, name, (*own, *homes))
 
     return find, lambda: sorted({*vars(sys.modules[package]), *own, *homes})
 
