@@ -11,16 +11,20 @@ each kernel, 3 fusion and schedule, 4 loop nests, 5 LLVM, 6 each pass, 7 assembl
 from __future__ import annotations
 
 import os
-import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gnomon.base import ParamError, complaint, nearest
+from gnomon.base import Later, ParamError, complaint, nearest
 from gnomon.ground.record import record
+
+if TYPE_CHECKING:
+    import tempfile
+else:
+    tempfile = Later("tempfile")
 
 
 def _processors() -> int:

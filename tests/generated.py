@@ -1,4 +1,4 @@
-"""What is written from the registry: `docs/catalogue.md`, the table of `docs/onnx.md`, and stubs.
+"""What is written from the registry: pages of `docs/`, stubs, and the index of operators.
 
 `python tests/generated.py` writes all of it again; with `--check` it names what has to be, and
 `test_generated.py` asks that, in a process without the operators that other tests register.
@@ -26,6 +26,7 @@ from gnomon.ops.signature import namespaced
 ROOT = pathlib.Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "catalogue.md"
 ONNX = ROOT / "docs" / "onnx.md"
+FILES = ROOT / "gnomon" / "data" / "operators.txt"
 _PUBLIC = tuple(space for space in SPACES if not space.startswith("_"))
 FAMILIES = {"gnomon.ndarray": "NDArray", "gnomon.symbol": "Symbol"}
 
@@ -71,6 +72,15 @@ def page() -> str:
     count = len(known) - len(missing)
     lines += ["", f"Of MXNet's {len(known)} names {count} are there. Missing: {listed}.", ""]
     return "\n".join(lines)
+
+
+def files() -> str:
+    """Which file declares each operator: a line a file."""
+    found: dict[str, list[str]] = {}
+    for cls in operators():
+        listed = found.setdefault(cls.__module__.removeprefix("gnomon.ops."), [])
+        listed += sorted({cls.name, *cls.aliases})
+    return "".join(f"{file}: {' '.join(listed)}\n" for file, listed in sorted(found.items()))
 
 
 def _told() -> set[str]:
@@ -205,12 +215,13 @@ def onnx_page() -> str:
 
 def everything() -> dict[pathlib.Path, str]:
     """Each written file with its text."""
-    return {PAGE: page(), ONNX: onnx_page(), ROOT / "gnomon" / "__init__.pyi": package(), **stubs()}
+    pages = {PAGE: page(), ONNX: onnx_page(), FILES: files()}
+    return {**pages, ROOT / "gnomon" / "__init__.pyi": package(), **stubs()}
 
 
 if __name__ == "__main__":
     for path, text in everything().items():
         if "--check" not in sys.argv:
             path.write_text(text, encoding="utf-8")
-        elif path.read_text(encoding="utf-8") != text:
+        elif not path.exists() or path.read_text(encoding="utf-8") != text:
             print(path.relative_to(ROOT))

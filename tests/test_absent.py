@@ -2,6 +2,8 @@
 
 import importlib
 import importlib.util
+import subprocess
+import sys
 
 import pytest
 
@@ -78,6 +80,28 @@ def test_operators_of_mxnets_quantisation_are_on_their_way():
                 getattr(space, name)
     with pytest.raises(mx.MXNetError, match="MXNet's quantization is not there yet"):
         registry.find("_contrib_quantized_conv")
+
+
+def test_names_and_files_of_a_package_are_there_before_they_are_imported():
+    program = """
+import sys
+import gnomon as mx
+print({"CSVIter", "DataBatch", "MXDataIter"} <= set(dir(mx.io)), "gnomon.io.mnist" in sys.modules)
+from gnomon.executor import arrays
+print(mx.io.CSVIter.__module__, mx.io.mnist.__name__, arrays.__name__)
+try:
+    mx.io.CSVItr
+except AttributeError as error:
+    print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == [
+        "True False",
+        "gnomon.io.csv_iter gnomon.io.mnist gnomon.executor.arrays",
+        "module 'gnomon.io' has no attribute 'CSVItr'; did you mean 'CSVIter' or 'LibSVMIter'?",
+    ]
 
 
 def test_dunder_names_are_plain():

@@ -48,8 +48,8 @@ ROOMS = {
     "files _internal image linalg op random contrib",
     "graph": "legacy node gradient infer place storage tasks typed_graph body recompute show "
     "verify json passes",
-    "executor": "arena inputs arrays programs network prepared repush train_step later run report "
-    "executor passes replay stepwise bind loops recorded_step",
+    "executor": "arena inputs arrays programs network prepared repush train_step latest later run "
+    "report executor passes replay stepwise bind loops recorded_step",
 }
 
 FILE, FUNCTION, NESTING, COLUMNS, FOLDER = 500, 60, 3, 100, 26
@@ -63,7 +63,7 @@ EXCEPTIONS: dict[tuple[str, str, str], str] = {
 }
 OPENERS = (  # what opens files that are no users', or within `files.access`
     "gnomon/ground/files.py", "gnomon/runtime/", "gnomon/native/", "gnomon/launch", "gnomon/run.py",
-    "gnomon/compatibility/absent.py", "gnomon/contrib/amp/", "gnomon/gluon/data/shared.py",
+    "gnomon/ground/tables.py", "gnomon/gluon/data/shared.py",
     "gnomon/kvstore/watch.py", "gnomon/test_utils/tools.py",
 )  # fmt: skip
 COMPILERS = ("gnomon/code/", "gnomon/native/")  # what writes LLVM

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterable
-from pathlib import Path
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from importlib.machinery import PathFinder
 from typing import Any
 
 from gnomon.base import UnknownNameError, nearest
 from gnomon.ground.lock import load_module
+from gnomon.ground.tables import table
 
 VERSION = "1.9.1"  # MXNet's, whose names and meaning gnomon has
 PAGE = "docs/differences.md, 'Not there yet'"
@@ -58,9 +60,7 @@ def names() -> dict[str, frozenset[str]]:
 
     Under 'operators' stand the names that model files use, aliases among them.
     """
-    text = (Path(__file__).parents[1] / "data" / "mxnet-names.txt").read_text(encoding="utf-8")
-    rows = (line.partition(":") for line in text.splitlines())
-    return {module: frozenset(listed.split()) for module, _, listed in rows}
+    return {module: frozenset(listed) for module, listed in table("mxnet-names.txt").items()}
 
 
 def lacking(path: str) -> str | None:
@@ -119,6 +119,27 @@ def unknown_operator(name: str, known: Iterable[str]) -> UnknownNameError:
     if name in names()["operators"]:
         return UnknownNameError(f"operator {name!r}: MXNet's is not there yet ({PAGE})")
     return UnknownNameError(f"operator {name!r} is not registered{nearest(name, known)}")
+
+
+def resolving(
+    package: str, files: Mapping[str, str], own: Iterable[str] = ()
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a package with public names of its `own` and of `files`.
+
+    A file is imported when one of its names, or the file itself, is first asked for.
+    """
+    homes = {name: f"{package}.{file}" for file, names in files.items() for name in names.split()}
+
+    def find(name: str) -> Any:
+        if name in homes:
+            found = getattr(load_module(homes[name]), name)
+            setattr(sys.modules[package], name, found)
+            return found
+        if PathFinder.find_spec(f"{package}.{name}", vars(sys.modules[package])["__path__"]):
+            return load_module(f"{package}.{name}")
+        return elsewhere(package, name, (*own, *homes))
+
+    return find, lambda: sorted({*vars(sys.modules[package]), *own, *homes})
 
 
 def finding(module: str, known: Iterable[str]) -> Callable[[str], Any]:

@@ -1,8 +1,4 @@
-"""Updates behind a backward pass in one native call, where nothing was asked for in between.
-
-State: `latest` is the backward pass that was pushed last; it is held back until the engine is next
-asked for anything, and until then an update of what it computes may join it.
-"""
+"""Updates behind a backward pass in one native call, where nothing was asked for in between."""
 
 from __future__ import annotations
 
@@ -11,18 +7,10 @@ from typing import Any
 
 from gnomon import engine
 from gnomon.context import Context
-from gnomon.executor.train_step import BRIEF, Follower, Joined, Pushed, TrainStep, joined
+from gnomon.executor.latest import latest
+from gnomon.executor.train_step import BRIEF, Follower, Joined, TrainStep, joined
 
 KEPT = 8  # updates, of as many sets of arrays
-
-
-class Latest:
-    """The backward pass that was pushed last, if an update may still join it."""
-
-    pushed: Pushed | None = None
-
-
-latest = Latest()
 
 
 class Updates:

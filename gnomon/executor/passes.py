@@ -14,7 +14,7 @@ from gnomon.context import Context
 from gnomon.executor.arena import Arena
 from gnomon.executor.executor import Executor
 from gnomon.executor.inputs import Input
-from gnomon.executor.later import latest
+from gnomon.executor.latest import latest
 from gnomon.executor.network import Bound
 from gnomon.executor.programs.draws import Positions
 from gnomon.executor.programs.layout import Mode

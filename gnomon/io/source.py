@@ -71,6 +71,9 @@ class SourceIter(HandedOn):
         return super().getlabel()[0]
 
 
+MXDataIter = SourceIter  # its public name
+
+
 class Part:
     """Options of iterators that several workers share: each reads one part."""
 

@@ -15,6 +15,7 @@ from gnomon.ops.infer import Shape, Shapes, Types, from_border, show_shape, time
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import Dims, param
 
+FLOATS = ("float16", "float32", "float64")
 NUMBERS = ("bfloat16", "float16", "float32", "float64", "int32", "int64", "int8", "uint8")
 MORE = ("int16", "uint16", "uint32", "uint64")  # NumPy's, which no array of MXNet 1.9.1 has
 ANY = ("bool", *NUMBERS, *MORE)

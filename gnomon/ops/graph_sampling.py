@@ -1,6 +1,6 @@
 """Parts of graphs that are matrices in `csr` storage: row and column are vertices, values edges.
 
-Each operator's `parts` works on `Csr` matrices and gives such; `gnomon.ndarray.sparse_rules` calls
+Each operator's `parts` works on `Csr` matrices and gives such; `gnomon.ndarray.sparse.rules` calls
 it on what arrays store. On dense matrices (`compute`) what is 0 is no edge.
 """
 

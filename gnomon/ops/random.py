@@ -10,12 +10,10 @@ from gnomon.base import ParamError, complaint
 from gnomon.dtype import DType, float32, float64, int32
 from gnomon.expr import fn
 from gnomon.expr.node import Expr, cast
-from gnomon.ops.create import Created, Known
+from gnomon.ops.create import FLOATS, Created, Known
 from gnomon.ops.op import Draws, Op, op
 from gnomon.ops.param import Dims, param
 from gnomon.shadow.random import Random
-
-FLOATS = ("float16", "float32", "float64")
 
 
 class Drawn(Created):

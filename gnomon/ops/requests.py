@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gnomon.base import GnomonError, ParamError, complaint
 from gnomon.expr.node import Buffer, Operand, as_expr
 from gnomon.plan.statement import Saver, Store
 from gnomon.runtime.statements.prepare import prepare
-from gnomon.shadow import TBlob
+
+if TYPE_CHECKING:
+    from gnomon.shadow import TBlob
 
 
 class OpReqType(enum.IntEnum):
@@ -74,7 +76,7 @@ def assign_all(
     for out, request, value in zip(outs, requests, values, strict=True):
         saver = SAVERS.get(_known(request))
         if saver is not None and out is not None:
-            dest = out.tensor if isinstance(out, TBlob) else out
+            dest = out if isinstance(out, Buffer) else out.tensor
             stores.append(Store(dest, saver, as_expr(value, dest.dtype)))
     for step in prepare(stores, "assign_dispatch"):
         step.run()

@@ -7,10 +7,11 @@ from typing import Any
 from gnomon.dtype import DType, float32, float64
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, cast
+from gnomon.ops.create import FLOATS
 from gnomon.ops.infer import Shapes, Types
 from gnomon.ops.op import Draws, Op, op
 from gnomon.ops.param import Dims, param
-from gnomon.ops.random import FLOATS, Drawing
+from gnomon.ops.random import Drawing
 
 NAN = float("nan")
 

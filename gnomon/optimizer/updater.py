@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gnomon.base import FormatError, complaint
-from gnomon.executor.later import Updates, latest
+from gnomon.base import FormatError, Later, complaint
+from gnomon.executor.latest import latest
 from gnomon.optimizer.base import Optimizer
 from gnomon.optimizer.fused import Join
 from gnomon.optimizer.states import dumps, loads
 from gnomon.optimizer.steady import ways
+
+if TYPE_CHECKING:
+    from gnomon.executor import later
+else:
+    later = Later("gnomon.executor.later")
 
 
 class Updater:
@@ -26,7 +31,7 @@ class Updater:
         self.states: dict[Any, Any] = {}
         self.states_synced: dict[Any, bool] = {}
         self._last: tuple[Any, ...] = ()  # states that were used last, on their weights' devices
-        self._updates: Updates | None = None  # pushes them behind a backward pass
+        self._updates: later.Updates | None = None  # pushes them behind a backward pass
 
     def __call__(self, index: Any, grad: Any, weight: Any, join: Join | None = None) -> None:
         """Update one weight, or lists of them; `join` as for `Optimizer.update_all`."""
@@ -46,7 +51,7 @@ class Updater:
         if latest.pushed is None or latest.pushed.of.ctx != ctx:
             return None
         if self._updates is None or self._updates.ctx != ctx:
-            self._updates = Updates(ctx)
+            self._updates = later.Updates(ctx)
         return self._updates
 
     def _state(self, index: Any, weight: Any) -> Any:

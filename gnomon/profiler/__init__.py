@@ -10,19 +10,24 @@ np.float32(3.0)
 True
 """
 
-from gnomon.profiler.control import (
-    dump,
-    dump_profile,
-    dumps,
-    pause,
-    profiler_set_config,
-    profiler_set_state,
-    resume,
-    set_config,
-    set_kvstore_handle,
-    set_state,
-)
-from gnomon.profiler.objects import Counter, Domain, Event, Frame, Marker, Task, scope
+from typing import TYPE_CHECKING
+
+from gnomon.compatibility.absent import resolving
+
+if TYPE_CHECKING:
+    from gnomon.profiler.control import (
+        dump,
+        dump_profile,
+        dumps,
+        pause,
+        profiler_set_config,
+        profiler_set_state,
+        resume,
+        set_config,
+        set_kvstore_handle,
+        set_state,
+    )
+    from gnomon.profiler.objects import Counter, Domain, Event, Frame, Marker, Task, scope
 
 __all__ = [
     "Counter",
@@ -43,3 +48,11 @@ __all__ = [
     "set_kvstore_handle",
     "set_state",
 ]
+
+_FILES = {
+    "control": "dump dump_profile dumps pause profiler_set_config profiler_set_state resume"
+    " set_config set_kvstore_handle set_state",
+    "objects": "Counter Domain Event Frame Marker Task scope",
+}
+
+__getattr__, __dir__ = resolving(__name__, _FILES)

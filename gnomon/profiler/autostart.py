@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gnomon import config
-from gnomon.profiler.control import begin
+from gnomon.base import Later
+
+if TYPE_CHECKING:
+    from gnomon.profiler import control
+else:
+    control = Later("gnomon.profiler.control")
 
 if config.get("profiler_autostart"):
-    begin()
+    control.begin()

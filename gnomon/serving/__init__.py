@@ -8,24 +8,17 @@
 True
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from gnomon.compatibility.absent import elsewhere as _elsewhere
-from gnomon.ground.lock import load_module as _load_module
+from gnomon.compatibility.absent import resolving
 
 if TYPE_CHECKING:
     from gnomon.serving.limits import Limits
     from gnomon.serving.model import Model, Options
     from gnomon.serving.server import Server
 
-_FROM = {"Limits": "limits", "Model": "model", "Options": "model", "Server": "server"}
+_FILES = {"limits": "Limits", "model": "Model Options", "server": "Server"}  # which needs aiohttp
 
 __all__ = ["Limits", "Model", "Options", "Server"]
 
-
-def __getattr__(name: str) -> Any:
-    """The public name `name`, its module imported on first use: a server's needs aiohttp."""
-    if name not in _FROM:
-        return _elsewhere("gnomon.serving", name, __all__)
-    globals()[name] = thing = getattr(_load_module(f"gnomon.serving.{_FROM[name]}"), name)
-    return thing
+__getattr__, __dir__ = resolving(__name__, _FILES)

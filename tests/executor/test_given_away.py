@@ -7,7 +7,7 @@ import pytest
 
 import gnomon as mx
 from gnomon import config
-from gnomon.executor.later import latest
+from gnomon.executor.latest import latest
 from gnomon.ground.record import put
 from gnomon.ndarray.lazy import notes
 from gnomon.ndarray.lazy.fusion_group import here

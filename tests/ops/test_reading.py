@@ -1,11 +1,11 @@
-"""The files of operators are read at the first question, and once more where that failed."""
+"""The file of an operator is read at the first question, and once more where that failed."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 
-PROGRAM = """
+FAILING = """
 import sys
 from gnomon.ops import registry
 
@@ -34,8 +34,39 @@ except Exception as error:
 """
 
 
-def test_what_failed_halfway_is_read_again():
-    command = [sys.executable, "-c", PROGRAM]
+INDEXED = """
+import sys
+from gnomon.ops import registry
+
+def loaded():
+    return [n for n in ("reduce", "nn.pooling", "linalg") if f"gnomon.ops.{n}" in sys.modules]
+
+print(registry.find("sum").name, loaded())
+try:
+    own = {"__module__": "own", "name": "Pooling"}
+    registry.register(type("Pooling", (registry.find("sum"),), own))
+except Exception as error:
+    print(error, loaded())
+registry._files().update(linalg_potrf="gone", relu="nn.pooling")  # as files are moved
+print(registry.has("relu"), registry.has("linalg_potrf"), registry.has("no such"), loaded())
+"""
+
+
+def printed(program: str) -> list[str]:
+    command = [sys.executable, "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_what_failed_halfway_is_read_again():
     wanted = ["lacking", "lacking", "True True", "operator '_linalg_potrf' is registered already"]
-    assert done.stdout.splitlines() == wanted, done.stderr
+    assert printed(FAILING) == wanted
+
+
+def test_an_operator_is_found_by_its_file_or_without():
+    assert printed(INDEXED) == [
+        "sum ['reduce']",
+        "operator 'Pooling' is registered already ['reduce', 'nn.pooling']",
+        "True True False ['reduce', 'nn.pooling', 'linalg']",
+    ]

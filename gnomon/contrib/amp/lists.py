@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from importlib.resources import files
 from typing import Any
 
 from gnomon import dtype as dtypes
 from gnomon.base import DTypeError, ParamError, complaint
 from gnomon.dtype import DType
+from gnomon.ground.tables import table
 from gnomon.ops import registry
 from gnomon.ops.precision import WIDEST, Condition, Precision, precision
 
@@ -29,9 +29,7 @@ _FLOAT32_PARAMS = ("", "gamma", "beta", "moving_mean", "moving_var")
 
 @functools.cache
 def _table() -> dict[str, list[str]]:
-    text = (files("gnomon") / "data" / "precision.txt").read_text(encoding="utf-8")
-    rows = (line.partition(":") for line in text.splitlines())
-    return {key: names.split() for key, _, names in rows}
+    return table("precision.txt")
 
 
 def target(where: str, dtype: Any) -> DType:

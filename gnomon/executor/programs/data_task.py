@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from gnomon.base import Later
 from gnomon.context import Context
 from gnomon.engine import Var
 from gnomon.expr.node import Buffer
@@ -14,7 +15,11 @@ from gnomon.graph.tasks.task import Buffers
 from gnomon.ops.property import OpContext
 from gnomon.ops.requests import OpReqType
 from gnomon.resource import request
-from gnomon.shadow import TBlob
+
+if TYPE_CHECKING:
+    from gnomon import shadow
+else:
+    shadow = Later("gnomon.shadow")
 
 
 class DataTask:
@@ -68,13 +73,19 @@ class DataTask:
         arguments = self.node.inputs[: len(op.arguments())]
         made = [self.buffers[e] for e in self.node.entries()]
         context = self._context(self.node.name)
-        ins = [TBlob(self.buffers[e]) for e in arguments]
+        ins = [shadow.TBlob(self.buffers[e]) for e in arguments]
         requests = [OpReqType.kWriteTo] * len(made)
-        op.run(context, ins, requests, list(map(TBlob, made)), list(map(TBlob, self.states)))
+        op.run(
+            context,
+            ins,
+            requests,
+            list(map(shadow.TBlob, made)),
+            list(map(shadow.TBlob, self.states)),
+        )
 
     def _backward(self, gradient: Gradient) -> None:
         op = gradient.op
-        grads, ins, outs = gradient.parts([TBlob(self.buffers[e]) for e in self.node.inputs])
+        grads, ins, outs = gradient.parts([shadow.TBlob(self.buffers[e]) for e in self.node.inputs])
         count = len(op.arguments())
         made = [self.buffers[e] for e in self.node.entries()]
         context = self._context(self.forward_name)
@@ -84,7 +95,7 @@ class DataTask:
             for given, added in zip(gives, self.added, strict=True)
         ]
         states = ins[count:]
-        blobs = list(map(TBlob, made))
+        blobs = list(map(shadow.TBlob, made))
         op.run_backward(context, grads, ins[:count], outs, requests, blobs, states)
 
     @property

@@ -1,9 +1,9 @@
 """Work that a library does as a whole: matrix products, convolutions, poolings, by family."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from gnomon.compatibility.absent import resolving
 from gnomon.expr.call.dot import BatchDot, Dot, batch_dot, dot
-from gnomon.ground.lock import load_module as _load_module
 
 if TYPE_CHECKING:
     from gnomon.expr.call.conv import (
@@ -49,17 +49,11 @@ __all__ = [
 ]
 
 # a statement needs none of them; `dot` is also the name of its module, which would come first
-_HOMES = {
+_FILES = {
     "conv": "BiasedConvolution Convolution ConvolutionData ConvolutionWeight convolution",
     "order": "Order along put_along",
     "pool": "AvgPool AvgPoolGradient MaxPool MaxPoolGradient avg_pool max_pool",
     "rnn": "Layer Recurrence RecurrenceGradient",
 }
 
-
-def __getattr__(name: str) -> Any:
-    for home, names in _HOMES.items():
-        if name in names.split():
-            globals()[name] = getattr(_load_module(f"{__name__}.{home}"), name)
-            return globals()[name]
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__ = resolving(__name__, _FILES)

@@ -51,7 +51,6 @@ def number(value: Any) -> Any:
 @functools.cache
 def _pair(name: str) -> tuple[Any, Any]:
     """The operators of two arrays: of one shape, and with axes stretched."""
-    registry.names()
     forms = FORMS[name]
     return registry.find(forms.elemwise).parse({}), registry.find(forms.broadcast).parse({})
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gnomon import engine
-from gnomon.base import ShapeError, complaint
+from gnomon.base import Later, ShapeError, complaint
 from gnomon.context import Context
 from gnomon.dtype import DType
 from gnomon.expr.node import Buffer
@@ -22,8 +22,12 @@ from gnomon.ops.op import Op
 from gnomon.ops.property import OpContext
 from gnomon.ops.requests import kNullOp, kWriteTo
 from gnomon.resource import request
-from gnomon.shadow import TBlob
 from gnomon.shape import prod
+
+if TYPE_CHECKING:
+    from gnomon import shadow
+else:
+    shadow = Later("gnomon.shadow")
 
 Outputs = list[Any]
 
@@ -124,7 +128,7 @@ def views(arrays: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
 
 def blobs(arrays: Sequence[Any]) -> list[Any]:
     """The arrays as operators see them; None stays None."""
-    return [None if x is None else TBlob(x._buffer()) for x in arrays]
+    return [None if x is None else shadow.TBlob(x._buffer()) for x in arrays]
 
 
 def over(tensor: Buffer, ctx: Context) -> Any:

@@ -8,10 +8,11 @@ arrays that sparse ones are made of; where they belong is found out by NumPy at 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gnomon.base import Later
 from gnomon.expr.functions.primitive import convert
 from gnomon.graph.storage import GRAPHS, ZERO_SOMETIMES, ZERO_TO_ZERO
 from gnomon.ndarray.api.methods import cast, copied
@@ -30,9 +31,13 @@ from gnomon.ndarray.sparse.arrays import (
 )
 from gnomon.ndarray.sparse.dense import apply_named, are_some, on_device, picked, put_rows
 from gnomon.ndarray.sparse.parts import Indices
-from gnomon.ops.graph_sampling import Csr
 from gnomon.ops.host import generator
 from gnomon.resource import generator as random_numbers
+
+if TYPE_CHECKING:
+    from gnomon.ops import graph_sampling
+else:
+    graph_sampling = Later("gnomon.ops.graph_sampling")
 
 Rule = Callable[[Any, Sequence[Any]], Any]
 
@@ -143,16 +148,17 @@ def sampled(op: Any, inputs: Sequence[Any]) -> Any:
     _check(op, inputs)
     place = inputs[0].context
     graphs = [
-        Csr(x._parts.data.asnumpy(), x._index(), x._index(1), x.shape) for x in inputs[:count]
+        graph_sampling.Csr(x._parts.data.asnumpy(), x._index(), x._index(1), x.shape)
+        for x in inputs[:count]
     ]
     context = {"random": generator(random_numbers(place))} if op.is_random else {}
     found = op.parts(*graphs, *(x.asnumpy() for x in inputs[count:]), **context)
     types = op.infer_type([x._dtype for x in inputs])[1]
     arrays = []
     for x, dtype in zip(found, types, strict=True):
-        values = x.values if isinstance(x, Csr) else x
+        values = x.values if isinstance(x, graph_sampling.Csr) else x
         data = Array._around(np.ascontiguousarray(values, dtype.numpy), place)
-        csr = (x.columns, x.starts) if isinstance(x, Csr) else None
+        csr = (x.columns, x.starts) if isinstance(x, graph_sampling.Csr) else None
         arrays.append(data if csr is None else make(CSRNDArray, x.shape, data, csr))
     return arrays if len(arrays) > 1 else arrays[0]
 
