@@ -424,6 +424,8 @@ def test_rarer_names_of_numpy_1(write):
         assert np.fromstring("1 2", sep=" ").tolist() == [1, 2]
         assert np.obj2sctype(np.ones(1, "f")) is np.float32 and np.sctype2char("f4") == "f"
         assert np.issctype(np.int8) and not np.issctype(3)
+        assert np.lib.pad([1], (1, 1), "constant").tolist() == [0, 1, 0] and np.lib.stride_tricks
+        assert np.sum(x for x in [1, 2]) == 3 == np.reshape([1, 2, 3], newshape=(3, 1)).size
         assert np.math.factorial(4) == 24 and np.typeDict["float32"] is np.float32
         print("all there")
     """

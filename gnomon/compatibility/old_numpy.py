@@ -11,7 +11,7 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -73,6 +73,20 @@ def fromstring(
         return np.fromstring(string, dtype, count, sep=sep, **more)
     data = string.encode() if isinstance(string, str) else string
     return np.frombuffer(data, dtype, count, **more).copy()
+
+
+def sum_(a: Any, *args: Any, **more: Any) -> Any:
+    """The sum of an array's elements, or of what a generator yields."""
+    if isinstance(a, Generator):
+        return sum(a)
+    return np.sum(a, *args, **more)
+
+
+def reshape(a: Any, *args: Any, **more: Any) -> Any:
+    """`a` in another shape, which was called `newshape`."""
+    if "newshape" in more:
+        more["shape"] = more.pop("newshape")
+    return np.reshape(a, *args, **more)
 
 
 def obj2sctype(rep: Any, default: Any = None) -> Any:
@@ -138,9 +152,9 @@ RAGGED = {
     for f, place in ((np.array, 0), (np.asarray, 0), (np.asanyarray, 0), (np.save, 1))
 }
 MADE = {
-    f.__name__: f
+    f.__name__.rstrip("_"): f
     for f in (asfarray, asscalar, find_common_type, fromstring, issctype, issubsctype,
-              msort, obj2sctype, sctype2char)
+              msort, obj2sctype, reshape, sctype2char, sum_)
 }  # fmt: skip
 SCTYPES = {
     "int": [np.int8, np.int16, np.int32, np.int64],
@@ -175,11 +189,18 @@ class _Numpy(ModuleType):
         return sorted({*dir(np), *RENAMED, *MOVED, *vars(self)})
 
 
+class _Lib(ModuleType):
+    """`numpy.lib`, from where programs took functions that NumPy has too, as `np.lib.pad`."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np.lib, name) if hasattr(np.lib, name) else getattr(old, name)
+
+
 def _old() -> Any:
     return old
 
 
 old = _Numpy("numpy", np.__doc__)
-old.__dict__.update({**PYTHON, **MADE, **RAGGED, **VALUES})
+old.__dict__.update({**PYTHON, **MADE, **RAGGED, **VALUES, "lib": _Lib("numpy.lib")})
 for _name in ("__file__", "__path__", "__spec__", "__version__"):
     setattr(old, _name, getattr(np, _name))

@@ -7,7 +7,8 @@ statement takes the expression that was stored instead of loading it again, roun
 rounds it. A second store into the same memory takes the place of the first.
 
 Statements with reductions, windows or a library's work stay alone: their loops are planned for
-what they read.
+what they read. So do those that read their own destination at other elements than they store: what
+they do in place, or through a temporary, is theirs.
 """
 
 from __future__ import annotations
@@ -55,11 +56,13 @@ def join(group: Sequence[Store], store: Store) -> list[Store] | None:
     there, here = [Reads([s.value for s in group]), Reads([store.value])]
     if not there.simple or not here.simple:
         return None
-    if not all(_meets(store.dest, b, there) for b in there.leaves):
-        return None
     written = [s.dest for s in group]
-    touched = [*here.leaves, store.dest]
-    if not all(_meets(d, b, here) for d in written for b in touched):
+    dests = [*written, store.dest]
+    if not all(_meets(d, b, there) for d in dests for b in there.leaves):
+        return None
+    if not all(_meets(d, b, here) for d in dests for b in here.leaves):
+        return None
+    if not all(_meets(d, store.dest, here) for d in written):
         return None
     made = _forwarded(group, store, here)
     values = [s.value for s in made]

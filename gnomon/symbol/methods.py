@@ -23,19 +23,12 @@ class Operator:
             method = _function(owner, self.alias)
         except UnknownNameError as error:
             raise AttributeError(f"{owner.__name__}: {error}") from None
-        return method if symbol is None else functools.partial(_call, method, symbol)
+        return method if symbol is None else functools.partial(method, symbol)
 
 
 @functools.cache
 def _function(owner: Any, alias: str) -> Any:
     return function(owner, alias, alias, "gnomon.symbol")
-
-
-def _call(method: Any, symbol: Any, *args: Any, inplace: bool = False, **kwargs: Any) -> Any:
-    """`inplace` is for arrays; symbols have nothing to change."""
-    if inplace:
-        raise NotImplementedForSymbol(f"{method.__name__}: a symbol cannot be changed in place")
-    return method(symbol, *args, **kwargs)
 
 
 class Unsupported:
@@ -63,6 +56,20 @@ class Methods(Composite):
         if args and all(isinstance(a, int) for a in args):
             args = (args,)
         return _function(type(self), "reshape")(self, *args, **kwargs)
+
+    # `inplace` asks arrays for a view; a symbol's result has its elements in any case
+
+    def expand_dims(self, axis: int, inplace: bool = False, **kwargs: Any) -> Any:
+        """The same elements with an axis of 1 at `axis`."""
+        return _function(type(self), "expand_dims")(self, axis=axis, **kwargs)
+
+    def flatten(self, inplace: bool = False, **kwargs: Any) -> Any:
+        """The same elements with all axes but the first joined."""
+        return _function(type(self), "flatten")(self, **kwargs)
+
+    def squeeze(self, axis: Any = None, inplace: bool = False, **kwargs: Any) -> Any:
+        """The same elements without axes of 1."""
+        return _function(type(self), "squeeze")(self, axis=axis, **kwargs)
 
     def split_v2(self, indices_or_sections: Any, axis: int = 0, squeeze_axis: bool = False) -> Any:
         """Parts along `axis`: so many equal ones, or cut before each of these indices.
@@ -96,10 +103,10 @@ class Methods(Composite):
 NAMES = """
 abs arccos arccosh arcsin arcsinh arctan arctanh argmax argmax_channel argmin argsort
 broadcast_axes broadcast_like broadcast_to cbrt ceil clip cos cosh degrees depth_to_space diag
-exp expand_dims expm1 fix flatten flip floor log log10 log1p log2 log_softmax max mean min
+exp expm1 fix flip floor log log10 log1p log2 log_softmax max mean min
 nanprod nansum norm one_hot ones_like pad pick prod radians rcbrt reciprocal relu repeat
 reshape_like rint round rsqrt shape_array sigmoid sign sin sinh size_array slice slice_axis
-slice_like softmax softmin sort space_to_depth split sqrt square squeeze sum swapaxes take tan
+slice_like softmax softmin sort space_to_depth split sqrt square sum swapaxes take tan
 tanh tile topk transpose trunc zeros_like
 """.split()
 

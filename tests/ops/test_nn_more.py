@@ -153,6 +153,27 @@ def test_windows_deformed_to_infinity_take_nothing(modulated):
     assert all(np.isfinite(array.grad.asnumpy()).all() for array in arrays)
 
 
+@pytest.mark.parametrize("level", [0.0, 1.0])
+def test_a_sample_at_a_pixel_moves_along_the_slope_to_the_next_one(level):
+    image = np.array([[1, 4, 9], [3, 5, 8]], "float32") * level + 7
+    data, theta = nd.array(image[None, None]), nd.array([[1, 0, 0, 0, 1, 0]])
+    grid = nd.GridGenerator(theta, transform_type="affine", target_shape=(2, 3))
+    for array in (theta, grid):
+        array.attach_grad()
+    size = {"target_shape": (2, 3), "transform_type": "affine", "sampler_type": "bilinear"}
+    with mx.autograd.record():
+        found = nd.SpatialTransformer(data, theta, **size), nd.BilinearSampler(data, grid)
+    autograd.backward(found)
+    beyond = np.pad(image, ((0, 1), (0, 1)))  # what lies outside is 0
+    slopes = [np.diff(beyond[:2], axis=1), np.diff(beyond[:, :3], axis=0) / 2]
+    np.testing.assert_allclose(grid.grad.asnumpy()[0], slopes)
+    places = [*grid.asnumpy()[0], np.ones((2, 3))]
+    expected = [(slope * place).sum() for slope in slopes for place in places]
+    np.testing.assert_allclose(theta.grad.asnumpy()[0], expected)
+    for array in found:
+        np.testing.assert_array_equal(array.asnumpy()[0, 0], image)
+
+
 def test_labels_of_ctc_loss_that_cannot_be():
     logits = np.zeros((3, 2, 4), np.float32)
     logits[:, 0, 2] = -np.inf  # a class that is masked, of the first label

@@ -65,6 +65,24 @@ def test_what_reads_other_elements_waits(arrays):
     assert groups(Store(a, "saveto", b), Store(c, "saveto", total)) == [1, 1]
 
 
+@pytest.mark.parametrize("first", [False, True])
+def test_what_reads_its_own_destination_elsewhere_stays_alone(first):
+    rng = np.random.default_rng(3)
+    drawn = rng.uniform(1, 3, (2, 70)).astype(np.float16)
+    both = [drawn.copy(), drawn.copy()]
+
+    def stores(arrays):
+        a, b = map(over, arrays)
+        made = [Store(b, "plusto", b + over(arrays[1][::-1])), Store(a, "divto", a + b)]
+        return made if first else made[::-1]
+
+    assert groups(*stores(both[0])) == [1, 1]
+    run(in_turn(stores(both[0])))
+    for store in stores(both[1]):
+        run(prepare([store]))
+    np.testing.assert_array_equal(both[0], both[1])
+
+
 def test_ranges_and_layouts_that_differ_stay_apart(arrays):
     a, b, _, _ = arrays
     small = over(np.zeros(39, "f"))

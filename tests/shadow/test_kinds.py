@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from gnomon import shadow
+from gnomon.base import ShapeError
 
 A = shadow.Tensor(np.ones((2, 3), np.float32))
 KINDS = {
@@ -41,3 +42,10 @@ def test_what_is_no_expression_is_of_no_kind():
     assert not any(isinstance(np.ones(3), kind) for kind in KINDS.values())
     with pytest.raises(TypeError, match=r"ExpInfo: argument 'e': expected an expression.*ndarray"):
         shadow.ExpInfo(np.ones(3))
+
+
+@pytest.mark.parametrize("axes", [np.float32(2), (1, 0.0), (0, 0), (1,), "10", None])
+def test_a_transpose_is_made_of_every_axis_once(axes):
+    expected = r"transpose: argument 'axes': expected a tuple of every axis of <Tensor 2x3.*once"
+    with pytest.raises(ShapeError, match=expected):
+        shadow.TransposeExp(A, axes)

@@ -326,7 +326,10 @@ def test_methods_are_the_functions_with_the_symbol_first():
     assert x.reshape((2, -1)).attr("shape") == x.reshape(2, -1).attr("shape") == "(2, -1)"
     assert x.sum(axis=1, keepdims=True).attr("axis") == "1"
     assert x.astype("float16").attr("dtype") == "float16"
-    assert x.squeeze(axis=1, inplace=False).attr("axis") == "1"
+    for found in (x.squeeze(1, True), x.expand_dims(axis=1, inplace=True, name="more")):
+        assert found.attr("axis") == "1"
+    assert x.flatten(True).infer_shape(x=(2, 3, 4))[1] == [(2, 12)]
+    assert x.squeeze(inplace=False).infer_shape(x=(1, 3, 1))[1] == [(3,)]
     assert sym.Symbol.sum.__name__ == "sum"
 
 

@@ -24,8 +24,9 @@ class Transpose(Chainer):
     axes: tuple[int, ...]
 
     def infer(self) -> tuple[tuple[int, ...], DType]:
-        if sorted(self.axes) != list(range(self.src.ndim)):
-            expected = f"every axis of {self.src!r} once"
+        whole = isinstance(self.axes, tuple) and all(isinstance(a, int) for a in self.axes)
+        if not whole or sorted(self.axes) != list(range(self.src.ndim)):
+            expected = f"a tuple of every axis of {self.src!r} once"
             raise ShapeError(complaint("transpose", "axes", expected, self.axes))
         return tuple(self.src.shape[a] for a in self.axes), self.src.dtype
 

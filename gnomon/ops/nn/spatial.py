@@ -25,15 +25,14 @@ def sampled(data: Expr, grid: Expr) -> Expr:
     rows = ext.reshape(ext.transpose(data, (0, 2, 3, 1)), (n * h * w, c))
     image = ext.iota(shape, 0, int64) * (h * w)
     left, top = fn.floor(x), fn.floor(y)
+    over, under = x - left, y - top  # at a pixel itself, too, the slope is that to the next one
     total: Expr | None = None
-    for down in (0.0, 1.0):
-        for right in (0.0, 1.0):
-            column, row = left + right, top + down
-            share = (1.0 - fn.abs(x - column)) * (1.0 - fn.abs(y - row))
-            seen = inside(column, w) * inside(row, h)
+    for row, high in ((top, 1.0 - under), (top + 1.0, under)):
+        for column, wide in ((left, 1.0 - over), (left + 1.0, over)):
+            share = wide * high * (inside(column, w) * inside(row, h))
             at = image + within(row, h) * w + within(column, w)
             pixels = ext.take(rows, at)
-            part = pixels * ext.broadcast_to(ext.reshape(share * seen, (*shape, 1)), pixels.shape)
+            part = pixels * ext.broadcast_to(ext.reshape(share, (*shape, 1)), pixels.shape)
             total = part if total is None else total + part
     assert total is not None
     return ext.transpose(total, (0, 3, 1, 2))
