@@ -302,7 +302,7 @@ def test_interrupts_leave_the_books_right(threaded):
     y, told, came = threaded.new_variable(), [], 0
     before = signal.signal(signal.SIGALRM, handler)
     rng = random.Random(0)
-    push(threaded, slow, (), (x,))  # what a first push compiles reads files, and does so undisturbed
+    push(threaded, slow, (), (x,))  # the first one reads files to compile
     threaded.wait_for_var(x)
     gc.disable()  # hypothesis has it call a function of Python's, which says so where it is left
     try:
