@@ -1,6 +1,6 @@
 """Data sets, the order of their samples, and batches of them."""
 
-from gnomon.gluon.data import batchify, dataloader, dataset, sampler, vision
+from gnomon.gluon.data import dataloader, dataset, sampler, vision
 from gnomon.gluon.data.dataloader import DataLoader
 from gnomon.gluon.data.dataset import ArrayDataset, Dataset, RecordFileDataset, SimpleDataset
 from gnomon.gluon.data.sampler import (
@@ -22,7 +22,6 @@ __all__ = [
     "Sampler",
     "SequentialSampler",
     "SimpleDataset",
-    "batchify",
     "dataloader",
     "dataset",
     "sampler",

@@ -13,7 +13,7 @@ import numpy as np
 
 from gnomon.base import GnomonError, KeywordHints, ParamError, complaint
 from gnomon.context import cpu_pinned
-from gnomon.gluon.data.batchify import default_batchify_fn, default_mp_batchify_fn
+from gnomon.gluon.data.batches import default_batchify_fn, default_mp_batchify_fn
 from gnomon.gluon.data.pool_iter import _MultiWorkerIter
 from gnomon.gluon.data.sampler import BatchSampler, RandomSampler, SequentialSampler
 from gnomon.gluon.data.shared import as_in_context, unpack

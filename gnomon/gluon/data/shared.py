@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gnomon import ndarray as nd
-from gnomon.gluon.data.batchify import as_ndarray
+from gnomon.gluon.data.batches import as_ndarray
 
 ALIGNED = 64
 IN_MEMORY = Path("/dev/shm")
