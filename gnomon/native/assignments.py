@@ -9,9 +9,9 @@ from copy import copy
 
 from gnomon.native.ir import ANY, Value, freeing
 from gnomon.native.kinds import (
-    FLOAT,
     INT,
     NONE,
+    OBJECT,
     KitError,
     has_parts,
     kind_of,
@@ -21,8 +21,6 @@ from gnomon.native.kinds import (
 )
 from gnomon.native.library import Library
 from gnomon.native.words import Parts
-
-_NARROWED = {"i32": "trunc i64 {} to i32", "float": "fptrunc double {} to float"}
 
 
 class Assignments(Library):
@@ -101,8 +99,7 @@ class Assignments(Library):
             self.put_slot(self.slot_named(owner, name), self.of(value))
             return self.nothing()
         values = [self.boxed(v) for v in self.operands([owner, name, value])]
-        given = [("ptr", v.text) for v in values]
-        self.fine(self.call("PyObject_GenericSetAttr", "i32", *given, runs=ANY))
+        self.fine(self.call("PyObject_GenericSetAttr", "i32", *values, runs=ANY))
         return self.nothing()
 
     def do_put_all(
@@ -152,31 +149,20 @@ class Assignments(Library):
     def put_element(self, target: ast.Subscript, value: Value) -> None:
         owner, index = self.operands([target.value, target.slice])
         if word_type(owner.kind.cls) is not None:
-            self.put_word(owner, self.unboxed(index), value)
+            self.put_word(*self.word(owner, self.unboxed(index)), value, "a word")
             return
         if owner.kind.cls is dict:
-            self.put_entry(owner, self.boxed(index), self.boxed(value))
+            given = owner, self.boxed(index), self.boxed(value)
+            self.fine(self.call("PyDict_SetItem", "i32", *given, runs=ANY))
             return
         if owner.kind.cls not in (list, Parts):
             raise KitError(f"elements of {owner.kind} cannot be set")
         known, number = self.constant(target.slice)
         place = self.from_end(owner, self.unboxed(index), number if known else None)
-        text = self.take(self.boxed(value))
+        own = Value(self.take(self.boxed(value)), OBJECT)
         name = "PyTuple_SetItem" if owner.kind.cls is Parts else "PyList_SetItem"
         runs = "" if owner.kind.cls is Parts else freeing(owner.kind.item())
-        given = ("ptr", owner.text), ("i64", place), ("ptr", text)
-        self.fine(self.call(name, "i32", *given, runs=runs))
-
-    def put_word(self, owner: Value, index: Value, value: Value) -> None:
-        at, width = self.word(owner, index)
-        text = self.fitted(value, INT if width in ("i32", "i64") else FLOAT, "a word").text
-        if width in ("i32", "float"):
-            text = self.value(_NARROWED[width].format(text))
-        self.emit(f"store {width} {text}, ptr {at}, align 4")
-
-    def put_entry(self, owner: Value, key: Value, value: Value) -> None:
-        given = ("ptr", owner.text), ("ptr", key.text), ("ptr", value.text)
-        self.fine(self.call("PyDict_SetItem", "i32", *given, runs=ANY))
+        self.fine(self.call(name, "i32", owner, place, own, runs=runs))
 
     def on_Delete(self, node: ast.Delete) -> None:
         for target in node.targets:
@@ -184,14 +170,14 @@ class Assignments(Library):
                 raise KitError(f"{ast.unparse(node)!r} is not supported")
             owner, index = self.operands([target.value, target.slice])
             if owner.kind.cls is deque:
-                given = ("ptr", owner.text), ("i64", self.unboxed(index).text)
-                self.fine(self.call("PySequence_DelItem", "i32", *given, runs=ANY))
+                place = self.unboxed(index)
+                self.fine(self.call("PySequence_DelItem", "i32", owner, place, runs=ANY))
                 continue
             if owner.kind.cls is not list:
                 raise KitError("del is for elements of lists and deques")
             known, number = self.constant(target.slice)
             start = self.from_end(owner, self.unboxed(index), number if known else None)
             size = self.size(owner)
-            outside = self.value(f"icmp uge i64 {start}, {size}")
+            outside = self.value(f"icmp uge i64 {start.text}, {size}")
             self.refuse(outside, IndexError, "list assignment index out of range")
-            self.cut(owner, start, self.value(f"add i64 {start}, 1"))
+            self.cut(owner, start, Value(self.value(f"add i64 {start.text}, 1"), INT))

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from gnomon.native.ir import FAIL, Assign, Block, Branch, Define, Op, Register, Return, Take, Value
-from gnomon.native.kinds import INT, OBJECT, Kind, KitError
+from gnomon.native.kinds import INT, OBJECT, WORDS, Kind, KitError
 
 RARE = "!prof !0"  # the first of two ways is taken rarely
 ONCE = "!llvm.loop !1"  # a loop's body is written once
@@ -63,15 +63,19 @@ class Builder:
             self._sources[name] = uses
         return name
 
-    def call(self, name: str, result: str, *given: tuple[str, str], runs: str = "") -> str:
-        """Call a function in C; its result, "" where it has none."""
-        types, varying = [t for t, _ in given], "..." in [v for _, v in given]
-        shown = ", ".join(f"{t} {v}" for t, v in given if v != "...")
-        if varying:
-            types = types[: [v for _, v in given].index("...")] + ["..."]
+    def call(
+        self, name: str, result: str, *given: Value, runs: str = "", fixed: int | None = None
+    ) -> str:
+        """Call a function in C; its result, "" where it has none.
+
+        `fixed` are the arguments that it always takes, where there may be more.
+        """
+        types = [x.kind.llvm for x in given]
+        if fixed is not None:
+            types[fixed:] = ["..."]
         self.unit.declare(name, result, types)
-        signature = f"{result} ({', '.join(types)})" if varying else result
-        text = f"call {signature} @{name}({shown})"
+        signature = result if fixed is None else f"{result} ({', '.join(types)})"
+        text = f"call {signature} @{name}({', '.join(f'{x.kind.llvm} {x.text}' for x in given)})"
         if result == "void":
             self.emit(text, runs)
             return ""
@@ -115,8 +119,8 @@ class Builder:
         if known not in self._raises:
             self._raises[known] = raises
             self.at(raises)
-            given = ("ptr", f"@{cls.__name__}"), ("ptr", self.unit.text_symbol(said))
-            self.call("PyErr_SetString", "void", *given)
+            text = Value(self.unit.text_symbol(said), WORDS)
+            self.call("PyErr_SetString", "void", Value(f"@{cls.__name__}", OBJECT), text)
             self.go(self.failure())
         self.at(fine)
 

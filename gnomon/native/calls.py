@@ -13,7 +13,7 @@ from typing import Any
 
 from gnomon.ground import record
 from gnomon.native import memory, words
-from gnomon.native.ir import ANY, Value, freeing
+from gnomon.native.ir import ANY, NULL, Value, freeing
 from gnomon.native.kinds import (
     BOOL,
     FLOAT,
@@ -28,8 +28,9 @@ from gnomon.native.kinds import (
     has_slot,
     kind_of,
     returns_of,
+    word_type,
 )
-from gnomon.native.memory import CFunction, Struct
+from gnomon.native.memory import CFunction
 from gnomon.native.raw import Raw
 
 _LOWEST, _BEYOND = "0xC3E0000000000000", "0x43E0000000000000"  # -(2**63) and 2**63 in LLVM
@@ -55,8 +56,8 @@ class Calls(Raw):
                 return self.of_native(thing, node.args)
             if isinstance(thing, CFunction):
                 return self.of_c(thing, node)
-            if isinstance(thing, type) and issubclass(thing, Struct):
-                return self.of_struct(thing, *node.args)
+            if isinstance(thing, type) and word_type(thing) is not None:
+                return self.of_words(thing, *node.args)
         return self.of_python(node.func, returns_of(thing) if known else OBJECT, node.args)
 
     def of_native(self, function: Any, args: Sequence[ast.expr]) -> Value:
@@ -102,13 +103,13 @@ class Calls(Raw):
         *values, rest = self.operands([function, *before, last.value])
         if rest.kind != GIVEN:
             raise KitError("`*` is for what the function was given")
-        shown = [("ptr", self.boxed(v).text) for v in values]
-        shown += [] if before else [("ptr", "null")]
-        shown += [
-            (t, self.value(f"extractvalue {GIVEN.llvm} {rest.text}, {k}"))
-            for k, t in enumerate(("ptr", "i64"))
+        given = [self.boxed(v) for v in values]
+        given += [] if before else [NULL]
+        given += [
+            Value(self.value(f"extractvalue {GIVEN.llvm} {rest.text}, {k}"), kind)
+            for k, kind in enumerate((WORDS, INT))
         ]
-        return self.made(self.call("kit.spread", "ptr", *shown, runs=ANY), OBJECT)
+        return self.made(self.call("kit.spread", "ptr", *given, runs=ANY), OBJECT)
 
     def of_python(self, function: ast.expr, kind: Kind, args: Sequence[ast.expr]) -> Value:
         """A call of an object, as Python would."""
@@ -117,10 +118,8 @@ class Calls(Raw):
         )
 
     def called(self, name: str, values: Sequence[Value], fixed: int, kind: Kind) -> Value:
-        values = [self.boxed(v) for v in values]
-        shown = [("ptr", v.text) for v in values]
-        given = [*shown[:fixed], ("ptr", "..."), *shown[fixed:], ("ptr", "null")]
-        return self.made(self.call(name, "ptr", *given, runs=ANY), kind)
+        given = [*(self.boxed(v) for v in values), NULL]
+        return self.made(self.call(name, "ptr", *given, runs=ANY, fixed=fixed), kind)
 
     # --- methods --------------------------------------------------------------------------------
 
@@ -138,26 +137,20 @@ class Calls(Raw):
         return self.called("PyObject_CallMethodObjArgs", values, 2, OBJECT)
 
     def list_append(self, owner: Value, item: Value) -> Value:
-        item = self.boxed(item)
-        given = ("ptr", owner.text), ("ptr", item.text)
-        self.fine(self.call("PyList_Append", "i32", *given))
+        self.fine(self.call("PyList_Append", "i32", owner, self.boxed(item)))
         return self.nothing()
 
     def list_clear(self, owner: Value) -> Value:
-        size = self.size(owner)
-        return self.cut(owner, "0", size)
+        return self.cut(owner, Value("0", INT), Value(self.size(owner), INT))
 
-    def cut(self, owner: Value, start: str, end: str) -> Value:
+    def cut(self, owner: Value, start: Value, end: Value) -> Value:
         """Takes elements out of a list."""
-        given = ("ptr", owner.text), ("i64", start), ("i64", end), ("ptr", "null")
         runs = freeing(owner.kind.item())
-        self.fine(self.call("PyList_SetSlice", "i32", *given, runs=runs))
+        self.fine(self.call("PyList_SetSlice", "i32", owner, start, end, NULL, runs=runs))
         return self.nothing()
 
     def dict_get(self, owner: Value, key: Value) -> Value:
-        key = self.boxed(key)
-        given = ("ptr", owner.text), ("ptr", key.text)
-        found = self.call("PyDict_GetItemWithError", "ptr", *given, runs=ANY)
+        found = self.call("PyDict_GetItemWithError", "ptr", owner, self.boxed(key), runs=ANY)
         absent, missing, on = self.value(f"icmp eq ptr {found}, null"), self.label(), self.label()
         self.branch(absent, missing, on)
         self.at(missing)
@@ -171,7 +164,7 @@ class Calls(Raw):
         return self.borrowed(text, kind)
 
     def dict_clear(self, owner: Value) -> Value:
-        self.call("PyDict_Clear", "void", ("ptr", owner.text), runs=ANY)
+        self.call("PyDict_Clear", "void", owner, runs=ANY)
         return self.nothing()
 
     # --- what native code does itself -----------------------------------------------------------
@@ -218,7 +211,7 @@ class Calls(Raw):
         value = self.of(node)
         if value.kind != OBJECT:
             return self.real(self.unboxed(value))
-        made = Value(self.call("PyFloat_AsDouble", "double", ("ptr", value.text), runs=ANY), FLOAT)
+        made = Value(self.call("PyFloat_AsDouble", "double", value, runs=ANY), FLOAT)
         self.check_number(made)
         return made
 
@@ -229,29 +222,26 @@ class Calls(Raw):
         value = self.plain(node)
         if value.kind != FLOAT:
             raise KitError("abs is for floats")
-        return Value(self.call("llvm.fabs.f64", "double", ("double", value.text)), FLOAT)
+        return Value(self.call("llvm.fabs.f64", "double", value), FLOAT)
 
     def completed(self, value: Value) -> Value:
         """The tuple that `Parts` became; its variable is empty then."""
         if value.name is None:
             raise KitError("tuple() is for a list, or a variable of Parts")
         self.set.discard(value.name)
-        self.call("kit.filled", "void", ("ptr", value.text))
+        self.call("kit.filled", "void", value)
         return self.owned(self.take(value), Kind("ptr", tuple, value.kind.items))
 
     def do_popped(self, node: ast.expr) -> Value:
         owner = self.of(node)
-        made = self.call("kit.popped", "ptr", ("ptr", owner.text))
-        return self.made(made, owner.kind.item())
+        return self.made(self.call("kit.popped", "ptr", owner), owner.kind.item())
 
     def do_parts(self, node: ast.expr) -> Value:
-        count = self.plain(node)
-        made = self.call("PyTuple_New", "ptr", ("i64", count.text), runs=ANY)
+        made = self.call("PyTuple_New", "ptr", self.plain(node), runs=ANY)
         return self.made(made, Kind("ptr", words.Parts))
 
     def do_getattr(self, owner: ast.expr, name: ast.expr) -> Value:
-        values = self.operands([owner, name])
-        given = [("ptr", v.text) for v in values]
+        given = self.operands([owner, name])
         return self.made(self.call("PyObject_GetAttr", "ptr", *given, runs=ANY), OBJECT)
 
     def do_hasattr(self, owner: ast.expr, name: ast.expr) -> Value:
@@ -264,9 +254,8 @@ class Calls(Raw):
     def do_new(self, node: ast.expr) -> Value:
         known, cls = self.constant(node)
         kind = Kind("ptr", cls) if known and isinstance(cls, type) else OBJECT
-        given = self.of(node)
-        types = ("ptr", given.text), ("i64", "0")
-        return self.made(self.call("PyType_GenericAlloc", "ptr", *types, runs=ANY), kind)
+        given = self.of(node), Value("0", INT)
+        return self.made(self.call("PyType_GenericAlloc", "ptr", *given, runs=ANY), kind)
 
     def do_keep_alive(self, node: ast.expr) -> Value:
         self.use(self.of(node))
@@ -275,21 +264,8 @@ class Calls(Raw):
     def do_word(self, node: ast.expr) -> Value:
         return self.plain(node)
 
-    def do_words(self, node: ast.expr, cls: type = words.Words) -> Value:
-        text = self.value(f"inttoptr i64 {self.plain(node).text} to ptr")
-        return Value(text, Kind("ptr", cls))
-
-    def do_ints(self, node: ast.expr) -> Value:
-        return self.do_words(node, words.Ints)
-
-    def do_reals(self, node: ast.expr) -> Value:
-        return self.do_words(node, words.Reals)
-
-    def do_singles(self, node: ast.expr) -> Value:
-        return self.do_words(node, words.Singles)
-
     def do_there(self, node: ast.expr) -> Value:
-        return self.borrowed(self.do_words(node).text, OBJECT)
+        return self.borrowed(self.pointer(self.plain(node), WORDS).text, OBJECT)
 
     def do_id(self, node: ast.expr) -> Value:
         thing = self.boxed(self.of(node))
@@ -298,9 +274,9 @@ class Calls(Raw):
     def do_call_aside(self, *nodes: ast.expr) -> Value:
         address, block = (self.unboxed(v).text for v in self.operands(nodes))
         function = self.value(f"inttoptr i64 {address} to ptr")
-        thread = self.call("PyEval_SaveThread", "ptr")
+        thread = Value(self.call("PyEval_SaveThread", "ptr"), WORDS)
         self.emit(f"call void {function}(i64 {block})")
-        self.call("PyEval_RestoreThread", "void", ("ptr", thread), runs=ANY)
+        self.call("PyEval_RestoreThread", "void", thread, runs=ANY)
         return self.nothing()
 
     def do_scratch(self, node: ast.expr) -> Value:
@@ -326,7 +302,7 @@ class Calls(Raw):
         value = self.of(node)
         if not value.kind.is_object:
             return self.fitted(value, INT, "wrapped")
-        made = Value(self.call("PyLong_AsUnsignedLongLongMask", "i64", ("ptr", value.text)), INT)
+        made = Value(self.call("PyLong_AsUnsignedLongLongMask", "i64", value), INT)
         self.check_number(made)
         return made
 
@@ -335,16 +311,11 @@ class Calls(Raw):
         return Value(self.value(f"bitcast double {number.text} to i64"), INT)
 
     def do_single_bits(self, node: ast.expr) -> Value:
-        bits = self.value(f"bitcast float {self.rounded(node)} to i32")
-        return Value(self.value(f"sext i32 {bits} to i64"), INT)
+        single = self.narrow_to(self.of(node), "float", "single_bits")
+        return self.wide(self.value(f"bitcast float {single} to i32"), "i32")
 
     def do_single(self, node: ast.expr) -> Value:
-        return Value(self.value(f"fpext float {self.rounded(node)} to double"), FLOAT)
-
-    def rounded(self, node: ast.expr) -> str:
-        """A number as a float of 32 bits."""
-        number = self.fitted(self.of(node), FLOAT, "single")
-        return self.value(f"fptrunc double {number.text} to float")
+        return self.wide(self.narrow_to(self.of(node), "float", "single"), "float")
 
     def do_get_ident(self) -> Value:
         return Value(self.call("PyThread_get_thread_ident", "i64"), INT)
@@ -355,10 +326,10 @@ INTRINSICS = {
     id(thing): f"do_{thing.__name__.strip('_').lower()}"
     for thing in (
         typing.cast, len, type, int, isinstance, float, bool, abs, tuple, getattr, hasattr, id,
-        threading.get_ident, words.Parts, words.new, words.Words, words.Ints, words.Reals,
-        words.Singles, words.there, words.scratch, words.popped, words.call, words.call_aside,
-        words.wrapped, words.double_bits, words.single_bits, words.single, words.keep_alive,
-        words.word, record.put, record.put_all, memory.load, memory.store, memory.swap,
-        memory.add, memory.exchange, memory.pause, memory.divided, memory.address_of, min, max,
+        threading.get_ident, words.Parts, words.new, words.there, words.scratch, words.popped,
+        words.call, words.call_aside, words.wrapped, words.double_bits, words.single_bits,
+        words.single, words.keep_alive, words.word, record.put, record.put_all, memory.load,
+        memory.store, memory.swap, memory.add, memory.exchange, memory.pause, memory.divided,
+        memory.address_of, min, max,
     )
 }  # fmt: skip

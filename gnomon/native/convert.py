@@ -6,6 +6,9 @@ from gnomon.native.builder import Builder
 from gnomon.native.ir import Value
 from gnomon.native.kinds import BOOL, FLOAT, INT, PLAIN, Kind, KitError
 
+_WIDENED = {"i32": "sext i32 {} to i64", "float": "fpext float {} to double"}
+_NARROWED = {"i32": "trunc i64 {} to i32", "float": "fptrunc double {} to float"}
+
 
 class Conversions(Builder):
     """Values in another form."""
@@ -18,9 +21,9 @@ class Conversions(Builder):
         if kind.cls is bool:
             return Value(self.value(f"icmp eq ptr {text}, @True"), BOOL)
         if kind.cls is int:
-            made = Value(self.call("PyLong_AsLongLong", "i64", ("ptr", text)), INT)
+            made = Value(self.call("PyLong_AsLongLong", "i64", value), INT)
         elif kind.cls is float:
-            made = Value(self.call("PyFloat_AsDouble", "double", ("ptr", text)), FLOAT)
+            made = Value(self.call("PyFloat_AsDouble", "double", value), FLOAT)
         else:
             raise KitError(f"a number is needed, not {kind}")
         if not value.trusted:
@@ -53,11 +56,35 @@ class Conversions(Builder):
         if kind == INT and text.lstrip("-").isdigit() and -5 <= int(text) <= 256:
             return Value(self.unit.literal(int(text)), Kind("ptr", int))
         name = "PyLong_FromLongLong" if kind == INT else "PyFloat_FromDouble"
-        return self.made(self.call(name, "ptr", (kind.llvm, text)), Kind("ptr", kind.cls))
+        return self.made(self.call(name, "ptr", value), Kind("ptr", kind.cls))
 
     def fine(self, status: str, type: str = "i32") -> None:
         """End with an error if a status is below 0."""
         self.check(self.value(f"icmp slt {type} {status}, 0"))
+
+    def wide(self, text: str, width: str) -> Value:
+        """A number of memory, or of C, in a register."""
+        how = _WIDENED.get(width, "")
+        kind = FLOAT if width in ("float", "double") else INT
+        return Value(self.value(how.format(text)) if how else text, kind)
+
+    def narrow_to(self, value: Value, width: str, what: str) -> str:
+        """A number as memory, or C, has it."""
+        kind = FLOAT if width in ("float", "double") else INT
+        text, how = self.fitted(value, kind, what).text, _NARROWED.get(width, "")
+        return self.value(how.format(text)) if how else text
+
+    def word_at(self, at: str, width: str) -> Value:
+        """The number that lies at a place in memory."""
+        return self.wide(self.value(f"load {width}, ptr {at}, align 4"), width)
+
+    def put_word(self, at: str, width: str, value: Value, what: str) -> None:
+        """Have a number lie at a place in memory."""
+        self.emit(f"store {width} {self.narrow_to(value, width, what)}, ptr {at}, align 4")
+
+    def pointer(self, address: Value, kind: Kind) -> Value:
+        """What lies at an address."""
+        return Value(self.value(f"inttoptr i64 {address.text} to ptr"), kind)
 
     def fitted(self, value: Value, kind: Kind, what: str) -> Value:
         """A value in the form of a kind; KitError where it is of another."""

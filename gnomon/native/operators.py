@@ -88,7 +88,7 @@ class Operators(Expressions):
         if value.kind.cls in (list, tuple, dict):
             return self.value(f"icmp ne i64 {self.size(value)}, 0")
         runs = "" if value.kind.cls in SIZED else ANY
-        status = self.call("PyObject_IsTrue", "i32", ("ptr", value.text), runs=runs)
+        status = self.call("PyObject_IsTrue", "i32", value, runs=runs)
         self.fine(status)
         return self.value(f"icmp ne i32 {status}, 0")
 
@@ -162,9 +162,7 @@ class Operators(Expressions):
     def contained(self, key: Value, owner: Value, yes: bool) -> Value:
         if owner.kind.cls is not dict:
             raise KitError(f"`in` asks dictionaries, not {owner.kind}")
-        key = self.boxed(key)
-        given = ("ptr", owner.text), ("ptr", key.text)
-        status = self.call("PyDict_Contains", "i32", *given, runs=ANY)
+        status = self.call("PyDict_Contains", "i32", owner, self.boxed(key), runs=ANY)
         self.fine(status)
         return Value(self.value(f"icmp {'ne' if yes else 'eq'} i32 {status}, 0"), BOOL)
 

@@ -22,10 +22,12 @@ class RawLowering(Lowering):
             return Value(str(thing).lower(), BOOL)
         return super().thing(thing, node)
 
-    def call(self, name: str, result: str, *given: tuple[str, str], runs: str = "") -> str:
+    def call(
+        self, name: str, result: str, *given: Value, runs: str = "", fixed: int | None = None
+    ) -> str:
         if name.startswith("Py"):
             raise KitError(f"{name}: a raw function has no objects")
-        return super().call(name, result, *given, runs=runs)
+        return super().call(name, result, *given, runs=runs, fixed=fixed)
 
     def boxed(self, value: Value) -> Value:
         raise KitError(f"{value.kind}: a raw function has no objects")

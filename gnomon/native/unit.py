@@ -22,8 +22,18 @@ from gnomon.native.dependencies import ALWAYS, NoSource, content, name_of
 from gnomon.native.emit import Emitter
 from gnomon.native.function import Lowering, Made, make
 from gnomon.native.helpers import TEXT
-from gnomon.native.ir import Value
-from gnomon.native.kinds import GIVEN, OBJECT, PLAIN, Kind, KitError, takes_none, word_type
+from gnomon.native.ir import NULL, Value
+from gnomon.native.kinds import (
+    GIVEN,
+    INT,
+    OBJECT,
+    PLAIN,
+    WORDS,
+    Kind,
+    KitError,
+    takes_none,
+    word_type,
+)
 from gnomon.native.ownership import find_ownership
 from gnomon.runtime.statements import fields
 
@@ -279,13 +289,14 @@ class Entry(Calls):
             rows.append(f"ptr {self.unit.symbol(name, name, {})}, ptr {stands}")
         table, right, wrong = f'@"places.{function.__name__}"', self.label(), self.label()
         self.allocas.append(f"%sorted = alloca ptr, i64 {len(names)}")
-        given = [("ptr", "%args"), ("i64", "%count"), ("ptr", "%keywords")]
-        fits = self.call("kit.ordered", "i1", *given, ("ptr", "%sorted"), ("ptr", table))
+        given = Value("%args", WORDS), Value("%count", INT), Value("%keywords", OBJECT)
+        sorts = Value("%sorted", WORDS), Value(table, WORDS)
+        fits = self.call("kit.ordered", "i1", *given, *sorts)
         self.branch(fits, right, wrong)
         self.at(wrong)
-        shown = self.unit.symbol(function, function.__name__, self.space)
-        itself = "%self" if first else "null"
-        answer = self.call("kit.mistaken", "ptr", ("ptr", shown), ("ptr", itself), *given)
+        shown = Value(self.unit.symbol(function, function.__name__, self.space), OBJECT)
+        itself = Value("%self", OBJECT) if first else NULL
+        answer = self.call("kit.mistaken", "ptr", shown, itself, *given)
         self.result(self.owned(answer, OBJECT))  # null, too: an error
         self.at(right)
         types = "i64" + ", ptr, ptr" * len(rows)
@@ -346,8 +357,10 @@ class Entry(Calls):
         self.at(look)
         table = f'@"checks.{name}"'
         if several:
-            count = self.call("llvm.smin.i64", "i64", ("i64", "%count"), ("i64", str(self.fixed)))
-        fits = self.call("kit.fits", "i1", ("ptr", self.args), ("i64", count), ("ptr", table))
+            most = Value(str(self.fixed), INT)
+            count = self.call("llvm.smin.i64", "i64", Value("%count", INT), most)
+        given = Value(self.args, WORDS), Value(count, INT), Value(table, WORDS)
+        fits = self.call("kit.fits", "i1", *given)
         self.check(self.value(f"xor i1 {fits}, true"))
         self.go(fine)
         self.at(fine)
