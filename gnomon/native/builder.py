@@ -111,16 +111,16 @@ class Builder:
         self.branch(failed, self.failure(), fine, rare=True)
         self.at(fine)
 
-    def refuse(self, wrong: str, cls: type, said: str) -> None:
-        """End with an error of that class if something is wrong."""
+    def refuse(self, wrong: str, cls: type, said: str, *told: Value) -> None:
+        """End with an error of that class if something is wrong; its text tells of values."""
         fine, known = self.label(), (cls, said, self.failure())
         raises = self._raises.get(known) or self.label()
         self.branch(wrong, raises, fine, rare=True)
         if known not in self._raises:
             self._raises[known] = raises
             self.at(raises)
-            text = Value(self.unit.text_symbol(said), WORDS)
-            self.call("PyErr_SetString", "void", Value(f"@{cls.__name__}", OBJECT), text)
+            given = Value(f"@{cls.__name__}", OBJECT), Value(self.unit.text_symbol(said), WORDS)
+            self.call("PyErr_Format", "ptr", *given, *told, fixed=2)
             self.go(self.failure())
         self.at(fine)
 

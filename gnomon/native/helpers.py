@@ -12,7 +12,7 @@ from gnomon.native.memory import CFunction, shared
 from gnomon.native.words import Words, native, scratch
 from gnomon.runtime.statements import fields
 
-NONE, TYPE_ERROR, VALUE_ERROR = Words(id(None)), Words(id(TypeError)), Words(id(ValueError))
+NONE, VALUE_ERROR = Words(id(None)), Words(id(ValueError))
 COUNTED = fields.count_offset() is not None
 COUNT, TYPE = (fields.count_offset() or 0) // 8, fields.type_offset() // 8
 
@@ -28,7 +28,6 @@ set_tuple_item = CFunction("int PyTuple_SetItem(void *, long, void *)")
 call_object = CFunction("void * PyObject_CallObject(void *, void *)")
 vectorcall = CFunction("void * PyObject_Vectorcall(void *, void *, long, void *)")
 compare = CFunction("int PyUnicode_Compare(void *, void *)")
-is_subtype = CFunction("int PyType_IsSubtype(void *, void *)")
 fetch = CFunction("void PyErr_Fetch(void *, void *, void *)")
 normalize = CFunction("void PyErr_NormalizeException(void *, void *, void *)")
 set_traceback = CFunction("int PyException_SetTraceback(void *, void *)")
@@ -48,8 +47,6 @@ def _text(said: bytes) -> Words:
     return words
 
 
-TAKES = _text(b"%s takes %zd arguments, %zd were given")
-NEEDS = _text(b"%s: argument %s is expected")
 SHALLOW = _text(b"call stack is not deep enough")
 
 
@@ -185,27 +182,7 @@ def mistaken(function: Words, first: int, args: Words, count: int, names: int) -
     return answer
 
 
-@native
-def fits(args: Words, count: int, checks: Words) -> bool:
-    """Whether Python gives what the checks say; else an error is raised.
-
-    They have the number of arguments and the function's name, then of each its class, 0 where any
-    will do, another object that it may be, and how an error calls it.
-    """
-    if count != checks[0]:
-        complain(TYPE_ERROR, TAKES, checks[1], checks[0], count)
-        return False
-    for k in range(count):
-        check = checks + (2 + 3 * k)
-        if check[0] == 0 or args[k] == check[1]:
-            continue
-        if is_subtype(Words(args[k])[TYPE], check[0]) == 0:
-            complain(TYPE_ERROR, NEEDS, checks[1], check[2])
-            return False
-    return True
-
-
-FUNCTIONS = (less, popped, filled, spread, caught, frame_at, ordered, mistaken, fits)
+FUNCTIONS = (less, popped, filled, spread, caught, frame_at, ordered, mistaken)
 
 _COUNTED = f"""%at = getelementptr i64, ptr %x, i64 {COUNT}
   %count = load i64, ptr %at

@@ -244,8 +244,9 @@ class Entry(Calls):
         self.bare = self.as_method and len(made.names) == 1  # a method without arguments gets none
         self.named = bool(self.function.__defaults__)  # arguments may be given by name, or left out
         self.args = "%sorted" if self.named else "%args"
-        checks = self._sort(first) if self.named else ""
-        checks += "" if self.bare else self._check(first)
+        table = self._sort(first) if self.named else ""
+        if not self.bare:
+            self._check(first)
         values = [self._argument(k) for k in range(len(made.names))]
         shown = ", ".join(f"{v.kind.llvm} {v.text}" for v in values)
         text = self.value(f"call {made.returns.llvm} {made.symbol}({shown})")
@@ -254,7 +255,7 @@ class Entry(Calls):
         given = "ptr %self, ptr %args" + ("" if self.bare else ", i64 %count")
         given += ", ptr %keywords" if self.named else ""
         body = Emitter(self, found).text()
-        return f"{checks}define ptr @{name}({given}) nounwind optsize {{\n{body}\n}}\n"
+        return f"{table}define ptr @{name}({given}) nounwind optsize {{\n{body}\n}}\n"
 
     def _answer(self, text: str) -> Value:
         """What the native function gave, as an object."""
@@ -325,51 +326,17 @@ class Entry(Calls):
             return self.unboxed(Value(self._given(k), Kind("ptr", kind.cls)))
         return Value(self._given(k), kind)
 
-    def _check(self, first: int) -> str:
-        """Look at the number and the classes of arguments: at once if they are exactly those said.
-
-        Gives the table by which others are looked at.
-        """
+    def _check(self, first: int) -> None:
+        """Look at the number and the classes of arguments."""
         made, name = self.made_of, self.function.__name__
-        fine, look, rows = self.label(), self.label(), []
-        several = GIVEN in made.kinds
-        count = str(self.fixed) if self.named else "%count"
-        wrong = f"icmp {'slt' if several else 'ne'} i64 {count}, {self.fixed}"
-        self._unless(self.value(wrong), look)
+        if not self.named:
+            how = "slt" if GIVEN in made.kinds else "ne"
+            wrong = self.value(f"icmp {how} i64 %count, {self.fixed}")
+            said = f"{name} takes {self.fixed} arguments, %zd were given"
+            self.refuse(wrong, TypeError, said, Value("%count", INT))
         for k in range(first, first + self.fixed):
-            kind, none = (
-                made.kinds[k],
-                takes_none(self.function.__annotations__[made.names[k]], self.space),
-            )
-            wanted = "null"
+            kind, parameter = made.kinds[k], made.names[k]
             if kind.is_object and kind.cls is not object:
-                wanted = self.unit.class_symbol(kind.cls)
-                text, on = self._given(k), self.label()
-                if none:
-                    self.branch(self.value(f"icmp eq ptr {text}, @None"), on, label := self.label())
-                    self.at(label)
-                self._unless(self.value(f"icmp ne ptr {self.class_at(text)}, {wanted}"), look)
-                self.go(on)
-                self.at(on)
-            said = self.unit.text_symbol(f"{made.names[k]!r}: {kind}")
-            rows.append(f"ptr {wanted}, ptr {'@None' if none else 'null'}, ptr {said}")
-        self.go(fine)
-        self.at(look)
-        table = f'@"checks.{name}"'
-        if several:
-            most = Value(str(self.fixed), INT)
-            count = self.call("llvm.smin.i64", "i64", Value("%count", INT), most)
-        given = Value(self.args, WORDS), Value(count, INT), Value(table, WORDS)
-        fits = self.call("kit.fits", "i1", *given)
-        self.check(self.value(f"xor i1 {fits}, true"))
-        self.go(fine)
-        self.at(fine)
-        head = f"i64 {len(rows)}, ptr {self.unit.text_symbol(name)}"
-        types = "i64, ptr" + ", ptr, ptr, ptr" * len(rows)
-        return f"{table} = private constant {{{types}}} {{{', '.join([head, *rows])}}}\n"
-
-    def _unless(self, wrong: str, look: str) -> None:
-        """Go on, unless something is not exactly as said."""
-        fine = self.label()
-        self.branch(wrong, look, fine, rare=True)
-        self.at(fine)
+                none = takes_none(self.function.__annotations__[parameter], self.space)
+                what = f"{name}: argument {parameter!r}"
+                self.refuse_others(self._given(k), kind, none, what)
