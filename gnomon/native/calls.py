@@ -109,6 +109,7 @@ class Calls(Raw):
             Value(self.value(f"extractvalue {GIVEN.llvm} {rest.text}, {k}"), kind)
             for k, kind in enumerate((WORDS, INT))
         ]
+        given.append(NULL)  # names
         return self.made(self.call("kit.spread", "ptr", *given, runs=ANY), OBJECT)
 
     def of_python(self, function: ast.expr, kind: Kind, args: Sequence[ast.expr]) -> Value:
@@ -151,17 +152,21 @@ class Calls(Raw):
 
     def dict_get(self, owner: Value, key: Value) -> Value:
         found = self.call("PyDict_GetItemWithError", "ptr", owner, self.boxed(key), runs=ANY)
+        text = self.value(f"select i1 {self.is_absent(found)}, ptr @None, ptr {found}")
+        kind = owner.kind.items[1] if len(owner.kind.items) == 2 else OBJECT
+        if has_parts(kind.cls):
+            self.refuse_others(text, kind, True, f"a value of a {owner.kind}")
+        return self.borrowed(text, kind)
+
+    def is_absent(self, found: str) -> str:
+        """Whether a function in C found nothing; the end if that is as an error came."""
         absent, missing, on = self.value(f"icmp eq ptr {found}, null"), self.label(), self.label()
         self.branch(absent, missing, on)
         self.at(missing)
         self.check(self.value(f"icmp ne ptr {self.call('PyErr_Occurred', 'ptr')}, null"))
         self.go(on)
         self.at(on)
-        text = self.value(f"select i1 {absent}, ptr @None, ptr {found}")
-        kind = owner.kind.items[1] if len(owner.kind.items) == 2 else OBJECT
-        if has_parts(kind.cls):
-            self.refuse_others(text, kind, True, f"a value of a {owner.kind}")
-        return self.borrowed(text, kind)
+        return absent
 
     def dict_clear(self, owner: Value) -> Value:
         self.call("PyDict_Clear", "void", owner, runs=ANY)

@@ -92,7 +92,8 @@ class Library(Calls):
     def do_getframe(self, depth: ast.expr = _INNERMOST) -> Value:
         """A frame of what Python runs: native functions have none."""
         text = self.call("kit.frame_at", "ptr", self.plain(depth), runs=ANY)
-        return self.made(text, Kind("ptr", FrameType))
+        self.refuse(self.is_absent(text), ValueError, "call stack is not deep enough")
+        return self.owned(text, Kind("ptr", FrameType))
 
     def frame_f_code(self, owner: Value) -> Value:
         text = self.call("PyFrame_GetCode", "ptr", owner)

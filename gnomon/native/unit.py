@@ -297,7 +297,7 @@ class Entry(Calls):
         self.at(wrong)
         shown = Value(self.unit.symbol(function, function.__name__, self.space), OBJECT)
         itself = Value("%self", OBJECT) if first else NULL
-        answer = self.call("kit.mistaken", "ptr", shown, itself, *given)
+        answer = self.call("kit.spread", "ptr", shown, itself, *given)
         self.result(self.owned(answer, OBJECT))  # null, too: an error
         self.at(right)
         types = "i64" + ", ptr, ptr" * len(rows)
