@@ -7,7 +7,7 @@ import typing
 from collections import deque
 from copy import copy
 
-from gnomon.native.ir import ANY, Value, freeing
+from gnomon.native.ir import Value, freeing
 from gnomon.native.kinds import (
     INT,
     NONE,
@@ -99,8 +99,7 @@ class Assignments(Library):
             self.put_slot(self.slot_named(owner, name), self.of(value))
             return self.nothing()
         values = [self.boxed(v) for v in self.operands([owner, name, value])]
-        self.fine(self.call("PyObject_GenericSetAttr", "i32", *values, runs=ANY))
-        return self.nothing()
+        return self.done("PyObject_GenericSetAttr", *values)
 
     def do_put_all(
         self, owner: ast.expr, names: ast.expr, values: ast.expr, unset: ast.expr | None = None
@@ -152,8 +151,7 @@ class Assignments(Library):
             self.put_word(*self.word(owner, self.unboxed(index)), value, "a word")
             return
         if owner.kind.cls is dict:
-            given = owner, self.boxed(index), self.boxed(value)
-            self.fine(self.call("PyDict_SetItem", "i32", *given, runs=ANY))
+            self.done("PyDict_SetItem", owner, self.boxed(index), self.boxed(value))
             return
         if owner.kind.cls not in (list, Parts):
             raise KitError(f"elements of {owner.kind} cannot be set")
@@ -162,7 +160,7 @@ class Assignments(Library):
         own = Value(self.take(self.boxed(value)), OBJECT)
         name = "PyTuple_SetItem" if owner.kind.cls is Parts else "PyList_SetItem"
         runs = "" if owner.kind.cls is Parts else freeing(owner.kind.item())
-        self.fine(self.call(name, "i32", owner, place, own, runs=runs))
+        self.done(name, owner, place, own, runs=runs)
 
     def on_Delete(self, node: ast.Delete) -> None:
         for target in node.targets:
@@ -170,8 +168,7 @@ class Assignments(Library):
                 raise KitError(f"{ast.unparse(node)!r} is not supported")
             owner, index = self.operands([target.value, target.slice])
             if owner.kind.cls is deque:
-                place = self.unboxed(index)
-                self.fine(self.call("PySequence_DelItem", "i32", owner, place, runs=ANY))
+                self.done("PySequence_DelItem", owner, self.unboxed(index))
                 continue
             if owner.kind.cls is not list:
                 raise KitError("del is for elements of lists and deques")

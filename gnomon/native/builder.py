@@ -12,7 +12,19 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from gnomon.native.ir import FAIL, Assign, Block, Branch, Define, Op, Register, Return, Take, Value
+from gnomon.native.ir import (
+    ANY,
+    FAIL,
+    Assign,
+    Block,
+    Branch,
+    Define,
+    Op,
+    Register,
+    Return,
+    Take,
+    Value,
+)
 from gnomon.native.kinds import INT, OBJECT, WORDS, Kind, KitError
 
 RARE = "!prof !0"  # the first of two ways is taken rarely
@@ -145,6 +157,12 @@ class Builder:
         """A new object, unless it is null: then there was an error."""
         self.check(self.value(f"icmp eq ptr {text}, null"))
         return self.owned(text, kind)
+
+    def given_by(
+        self, name: str, kind: Kind, *given: Value, runs: str = ANY, fixed: int | None = None
+    ) -> Value:
+        """The new object that a function in C gives, unless there was an error."""
+        return self.made(self.call(name, "ptr", *given, runs=runs, fixed=fixed), kind)
 
     def take(self, value: Value) -> str:
         """The name of a reference of its own to a value, for what consumes one."""

@@ -110,7 +110,7 @@ class Calls(Raw):
             for k, kind in enumerate((WORDS, INT))
         ]
         given.append(NULL)  # names
-        return self.made(self.call("kit.spread", "ptr", *given, runs=ANY), OBJECT)
+        return self.given_by("kit.spread", OBJECT, *given)
 
     def of_python(self, function: ast.expr, kind: Kind, args: Sequence[ast.expr]) -> Value:
         """A call of an object, as Python would."""
@@ -120,7 +120,7 @@ class Calls(Raw):
 
     def called(self, name: str, values: Sequence[Value], fixed: int, kind: Kind) -> Value:
         given = [*(self.boxed(v) for v in values), NULL]
-        return self.made(self.call(name, "ptr", *given, runs=ANY, fixed=fixed), kind)
+        return self.given_by(name, kind, *given, fixed=fixed)
 
     # --- methods --------------------------------------------------------------------------------
 
@@ -138,8 +138,14 @@ class Calls(Raw):
         return self.called("PyObject_CallMethodObjArgs", values, 2, OBJECT)
 
     def list_append(self, owner: Value, item: Value) -> Value:
-        self.fine(self.call("PyList_Append", "i32", owner, self.boxed(item)))
-        return self.nothing()
+        return self.done("PyList_Append", owner, self.boxed(item), runs="")
+
+    def of_List(self, node: ast.List) -> Value:
+        values = self.operands(node.elts)
+        made = self.given_by("PyList_New", Kind("ptr", list), Value("0", INT))
+        for value in values:
+            self.list_append(made, value)
+        return made
 
     def list_clear(self, owner: Value) -> Value:
         return self.cut(owner, Value("0", INT), Value(self.size(owner), INT))
@@ -147,8 +153,7 @@ class Calls(Raw):
     def cut(self, owner: Value, start: Value, end: Value) -> Value:
         """Takes elements out of a list."""
         runs = freeing(owner.kind.item())
-        self.fine(self.call("PyList_SetSlice", "i32", owner, start, end, NULL, runs=runs))
-        return self.nothing()
+        return self.done("PyList_SetSlice", owner, start, end, NULL, runs=runs)
 
     def dict_get(self, owner: Value, key: Value) -> Value:
         found = self.call("PyDict_GetItemWithError", "ptr", owner, self.boxed(key), runs=ANY)
@@ -239,15 +244,13 @@ class Calls(Raw):
 
     def do_popped(self, node: ast.expr) -> Value:
         owner = self.of(node)
-        return self.made(self.call("kit.popped", "ptr", owner), owner.kind.item())
+        return self.given_by("kit.popped", owner.kind.item(), owner, runs="")
 
     def do_parts(self, node: ast.expr) -> Value:
-        made = self.call("PyTuple_New", "ptr", self.plain(node), runs=ANY)
-        return self.made(made, Kind("ptr", words.Parts))
+        return self.given_by("PyTuple_New", Kind("ptr", words.Parts), self.plain(node))
 
     def do_getattr(self, owner: ast.expr, name: ast.expr) -> Value:
-        given = self.operands([owner, name])
-        return self.made(self.call("PyObject_GetAttr", "ptr", *given, runs=ANY), OBJECT)
+        return self.given_by("PyObject_GetAttr", OBJECT, *self.operands([owner, name]))
 
     def do_hasattr(self, owner: ast.expr, name: ast.expr) -> Value:
         """Whether a slot is set."""
@@ -259,8 +262,7 @@ class Calls(Raw):
     def do_new(self, node: ast.expr) -> Value:
         known, cls = self.constant(node)
         kind = Kind("ptr", cls) if known and isinstance(cls, type) else OBJECT
-        given = self.of(node), Value("0", INT)
-        return self.made(self.call("PyType_GenericAlloc", "ptr", *given, runs=ANY), kind)
+        return self.given_by("PyType_GenericAlloc", kind, self.of(node), Value("0", INT))
 
     def do_keep_alive(self, node: ast.expr) -> Value:
         self.use(self.of(node))

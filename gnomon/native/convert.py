@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gnomon.native.builder import Builder
-from gnomon.native.ir import Value
-from gnomon.native.kinds import BOOL, FLOAT, INT, PLAIN, Kind, KitError
+from gnomon.native.ir import ANY, Value
+from gnomon.native.kinds import BOOL, FLOAT, INT, NONE, PLAIN, Kind, KitError
 
 _WIDENED = {"i32": "sext i32 {} to i64", "float": "fpext float {} to double"}
 _NARROWED = {"i32": "trunc i64 {} to i32", "float": "fptrunc double {} to float"}
@@ -56,11 +56,16 @@ class Conversions(Builder):
         if kind == INT and text.lstrip("-").isdigit() and -5 <= int(text) <= 256:
             return Value(self.unit.literal(int(text)), Kind("ptr", int))
         name = "PyLong_FromLongLong" if kind == INT else "PyFloat_FromDouble"
-        return self.made(self.call(name, "ptr", value), Kind("ptr", kind.cls))
+        return self.given_by(name, Kind("ptr", kind.cls), value, runs="")
 
     def fine(self, status: str, type: str = "i32") -> None:
         """End with an error if a status is below 0."""
         self.check(self.value(f"icmp slt {type} {status}, 0"))
+
+    def done(self, name: str, *given: Value, runs: str = ANY) -> Value:
+        """Call a function in C that gives a status, for what it does; None."""
+        self.fine(self.call(name, "i32", *given, runs=runs))
+        return Value("@None", NONE)
 
     def wide(self, text: str, width: str) -> Value:
         """A number of memory, or of C, in a register."""

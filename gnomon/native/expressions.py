@@ -199,7 +199,7 @@ class Expressions(Conversions):
         count = self.call("PySlice_AdjustIndices", "i64", *given, Value("1", INT))
         start = self.value(f"load i64, ptr {places[0]}")
         data = Value(self.byte_at(owner, start), WORDS), Value(count, INT)
-        return self.made(self.call("PyBytes_FromStringAndSize", "ptr", *data), owner.kind)
+        return self.given_by("PyBytes_FromStringAndSize", owner.kind, *data, runs="")
 
     def byte_at(self, owner: Value, index: str) -> str:
         """Where one of some bytes lies."""
@@ -219,8 +219,7 @@ class Expressions(Conversions):
         if owner.kind.cls not in (list, tuple, Parts, deque):
             raise KitError(f"elements of {owner.kind} are not supported")
         if owner.kind.cls is deque:
-            found = self.call("PySequence_GetItem", "ptr", owner, index)
-            made = self.made(found, owner.kind.item())
+            made = self.given_by("PySequence_GetItem", owner.kind.item(), owner, index, runs="")
             if has_parts(made.kind.cls):
                 self.refuse_others(made.text, made.kind, False, f"an element of a {owner.kind}")
             return made
@@ -262,15 +261,6 @@ class Expressions(Conversions):
 
     def packed(self, values: Sequence[Value]) -> Value:
         """A new tuple of objects."""
-        items = tuple(v.kind for v in values)
+        kind = Kind("ptr", tuple, tuple(v.kind for v in values), True)
         count = Value(str(len(values)), INT)
-        made = self.call("PyTuple_Pack", "ptr", count, *values, runs=ANY, fixed=1)
-        return self.made(made, Kind("ptr", tuple, items, True))
-
-    def of_List(self, node: ast.List) -> Value:
-        values = [self.boxed(v) for v in self.operands(node.elts)]
-        text = self.call("PyList_New", "ptr", Value("0", INT), runs=ANY)
-        made = self.made(text, Kind("ptr", list))
-        for value in values:
-            self.fine(self.call("PyList_Append", "i32", made, value))
-        return made
+        return self.given_by("PyTuple_Pack", kind, count, *values, fixed=1)

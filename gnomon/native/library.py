@@ -29,22 +29,17 @@ class Library(Calls):
         return self.called("PyObject_CallFunctionObjArgs", given, 1, NONE)
 
     def of_Set(self, node: ast.Set) -> Value:
-        values = [self.boxed(v) for v in self.operands(node.elts)]
-        text = self.call("PySet_New", "ptr", NULL, runs=ANY)
-        made = self.made(text, Kind("ptr", set))
+        values = self.operands(node.elts)
+        made = self.given_by("PySet_New", Kind("ptr", set), NULL)
         for value in values:
             self.set_add(made, value)
         return made
 
     def set_add(self, owner: Value, item: Value) -> Value:
-        return self.of_set("PySet_Add", owner, item)
+        return self.done("PySet_Add", owner, self.boxed(item))
 
     def set_discard(self, owner: Value, item: Value) -> Value:
-        return self.of_set("PySet_Discard", owner, item)
-
-    def of_set(self, name: str, owner: Value, item: Value) -> Value:
-        self.fine(self.call(name, "i32", owner, self.boxed(item), runs=ANY))
-        return self.nothing()
+        return self.done("PySet_Discard", owner, self.boxed(item))
 
     def str_startswith(self, owner: Value, start: Value) -> Value:
         if start.kind.cls is not str:
@@ -62,8 +57,7 @@ class Library(Calls):
             return self.completed(value)
         if value.kind.cls is not list:
             raise KitError("tuple() is for a list, or a variable of Parts")
-        made = self.call("PyList_AsTuple", "ptr", value, runs=ANY)
-        return self.made(made, Kind("ptr", tuple, value.kind.items))
+        return self.given_by("PyList_AsTuple", Kind("ptr", tuple, value.kind.items), value)
 
     def do_callable(self, node: ast.expr) -> Value:
         status = self.call("PyCallable_Check", "i32", self.boxed(self.of(node)))
@@ -104,8 +98,7 @@ class Library(Calls):
 
     def code_co_filename(self, owner: Value) -> Value:
         name = Value(self.unit.symbol("co_filename", "", {}), OBJECT)
-        text = self.call("PyObject_GetAttr", "ptr", owner, name)
-        return self.made(text, Kind("ptr", str))
+        return self.given_by("PyObject_GetAttr", Kind("ptr", str), owner, name, runs="")
 
     # --- errors ---------------------------------------------------------------------------------
 
