@@ -15,6 +15,7 @@ from gnomon.native.kinds import (
     KitError,
     has_parts,
     kind_of,
+    literal,
     named,
     slot_of,
     word_type,
@@ -80,23 +81,27 @@ class Assignments(Library):
         slot = slot_of(owner.kind.cls, target.attr)
         if plain and slot.refusing and not slot.inner:
             raise KitError(f"{owner.kind} refuses assignments; say `put`")
-        value = self.suited(owner, target.attr, value)
-        at = self.slot_at(owner, target.attr)
-        text = self.take(value)
+        text = self.take(self.suited(owner, target.attr, value))
         if fresh is not None and owner.name is not None:
             self.fresh[owner.name] = fresh
         if fresh is not None and target.attr not in fresh:
             fresh.add(target.attr)
-            self.emit(f"store ptr {text}, ptr {at}")
+            self.emit(f"store ptr {text}, ptr {self.slot_at(owner, target.attr)}")
         else:
-            old = self.value(f"load ptr, ptr {at}")
-            self.emit(f"store ptr {text}, ptr {at}")
-            self.release(old, freeing(slot.kind))
+            self.release(*self.exchanged(owner, target.attr, text))
+
+    def exchanged(self, owner: Value, name: str, text: str) -> tuple[str, str]:
+        """Set a slot; what it held, and what may run where that goes."""
+        at = self.slot_at(owner, name)
+        old = self.value(f"load ptr, ptr {at}")
+        self.emit(f"store ptr {text}, ptr {at}")
+        return old, freeing(slot_of(owner.kind.cls, name).kind)
 
     def do_setattr(self, owner: ast.expr, name: ast.expr, value: ast.expr) -> Value:
         """`put(owner, "name", value)`: a slot that Python's own assignments may not set."""
         if self.constant(name)[0]:
-            self.put_slot(self.slot_named(owner, name), self.of(value))
+            target = ast.Attribute(owner, literal(name), ast.Store())
+            self.put_slot(ast.copy_location(target, name), self.of(value))
             return self.nothing()
         values = [self.boxed(v) for v in self.operands([owner, name, value])]
         return self.done("PyObject_GenericSetAttr", *values)
@@ -106,25 +111,18 @@ class Assignments(Library):
     ) -> Value:
         """`put_all`: old values are let go of when everything is set."""
         gone = ast.Tuple([]) if unset is None else unset
-        if not (isinstance(names, ast.Tuple) and isinstance(values, ast.Tuple)):
+        if not (
+            isinstance(names, ast.Tuple)
+            and isinstance(values, ast.Tuple)
+            and isinstance(gone, ast.Tuple)
+        ):
             raise KitError("put_all: tuples are expected")
-        if not all(map(self.is_simple, (owner, *values.elts))) or not isinstance(gone, ast.Tuple):
-            raise KitError("put_all: variables and constants are expected")
-        thing, fitted = self.of(owner), []
-        for name, node in zip(names.elts, values.elts, strict=True):
-            target, value = self.slot_named(owner, name).attr, self.of(node)
-            if not value.kind.is_object:
-                raise KitError(f"put_all: {target}: an object is expected, not {value.kind}")
-            fitted.append((target, self.suited(thing, target, value)))
-        changes = [(target, self.take(value)) for target, value in fitted]
-        changes += [(self.slot_named(owner, name).attr, "null") for name in gone.elts]
-        before = []
-        for target, text in changes:
-            at = self.slot_at(thing, target)
-            before.append(self.value(f"load ptr, ptr {at}"))
-            self.emit(f"store ptr {text}, ptr {at}")
-        for (target, _), old in zip(changes, before, strict=True):
-            self.release(old, freeing(slot_of(thing.kind.cls, target).kind))
+        thing, given = self.of(owner), zip(names.elts, self.operands(values.elts), strict=True)
+        fitted = [(literal(name), self.suited(thing, literal(name), x)) for name, x in given]
+        changes = [(name, self.take(value)) for name, value in fitted]
+        changes += [(literal(name), "null") for name in gone.elts]
+        for old, runs in [self.exchanged(thing, *change) for change in changes]:
+            self.release(old, runs)
         return self.nothing()
 
     def suited(self, owner: Value, name: str, value: Value) -> Value:
@@ -138,12 +136,6 @@ class Assignments(Library):
         if not slot.optional:
             value = self.no_none(value, TypeError, f"{name}: {slot.kind} is expected, not None")
         return self.fitted(value, slot.kind, name)
-
-    def slot_named(self, owner: ast.expr, name: ast.expr) -> ast.Attribute:
-        """A slot whose name is a literal."""
-        if not (isinstance(name, ast.Constant) and isinstance(name.value, str)):
-            raise KitError(f"{ast.unparse(name)!r}: the name of a slot is a literal")
-        return ast.copy_location(ast.Attribute(owner, name.value, ast.Store()), name)
 
     def put_element(self, target: ast.Subscript, value: Value) -> None:
         owner, index = self.operands([target.value, target.slice])

@@ -27,6 +27,7 @@ from gnomon.native.kinds import (
     has_parts,
     has_slot,
     kind_of,
+    literal,
     returns_of,
     word_type,
 )
@@ -254,9 +255,7 @@ class Calls(Raw):
 
     def do_hasattr(self, owner: ast.expr, name: ast.expr) -> Value:
         """Whether a slot is set."""
-        if not isinstance(name, ast.Constant) or not isinstance(name.value, str):
-            raise KitError("hasattr asks for a slot by its name")
-        at = self.slot_at(self.of(owner), name.value)
+        at = self.slot_at(self.of(owner), literal(name))
         return Value(self.value(f"icmp ne ptr {self.value(f'load ptr, ptr {at}')}, null"), BOOL)
 
     def do_new(self, node: ast.expr) -> Value:

@@ -63,10 +63,6 @@ class Expressions(Conversions):
         """The values of several expressions."""
         return [self.of(node) for node in nodes]
 
-    def is_simple(self, node: ast.expr) -> bool:
-        """Whether an expression can neither fail nor run other code."""
-        return isinstance(node, (ast.Constant, ast.Name)) or self.constant(node)[0]
-
     # --- names and constants --------------------------------------------------------------------
 
     def constant(self, node: ast.expr) -> tuple[bool, Any]:
