@@ -335,7 +335,7 @@ INTRINSICS = {
         threading.get_ident, words.Parts, words.new, words.there, words.scratch, words.popped,
         words.call, words.call_aside, words.wrapped, words.double_bits, words.single_bits,
         words.single, words.keep_alive, words.word, record.put, record.put_all, memory.load,
-        memory.store, memory.swap, memory.add, memory.exchange, memory.pause, memory.divided,
+        memory.store, memory.swap, memory.add, memory.pause, memory.divided,
         memory.address_of, min, max,
     )
 }  # fmt: skip

@@ -132,19 +132,10 @@ class Raw(Operators):
         pair = self.value(f"cmpxchg ptr {at}, {given} {name} {failed}")
         return Value(self.value(f"extractvalue {{ {width}, i1 }} {pair}, 1"), BOOL)
 
-    def do_add(self, *nodes: ast.expr) -> Value:
-        return self.changed("add", *nodes)
-
-    def do_exchange(self, *nodes: ast.expr) -> Value:
-        return self.changed("xchg", *nodes)
-
-    def changed(
-        self, how: str, place: ast.expr, number: ast.expr, order: ast.expr | None = None
-    ) -> Value:
-        """What a word was before it was changed."""
+    def do_add(self, place: ast.expr, number: ast.expr, order: ast.expr | None = None) -> Value:
         width, at = self.place(place)
         text = self.number_for(number, width)
-        before = self.value(f"atomicrmw {how} ptr {at}, {width} {text} {self.order(order)}")
+        before = self.value(f"atomicrmw add ptr {at}, {width} {text} {self.order(order)}")
         return self.wide(before, width)
 
     def do_pause(self) -> Value:
