@@ -220,6 +220,15 @@ def word(number: int) -> int:
     return number
 
 
+@native
+def word_or(number: Boxed, other: int) -> int:
+    """An integer of 64 bits with a sign, or another in place of one that has more."""
+    try:
+        return word(number)
+    except OverflowError:
+        return other
+
+
 def word_at(data: bytes, at: int) -> int:
     r"""The word of 32 bits without a sign that bytes hold at a place.
 

@@ -15,7 +15,7 @@ from gnomon.native.words import (
     scratch,
     there,
     variant,
-    word,
+    word_or,
 )
 from gnomon.runtime.statements import fields
 from gnomon.runtime.statements.call_cache_code import (
@@ -56,10 +56,7 @@ def _bound(x: object) -> int:
         return ABSENT
     if type(x) is not int:
         return _NEITHER
-    try:
-        found = word(x)
-    except OverflowError:
-        return _NEITHER
+    found = word_or(x, LARGE)
     return found if found > -LARGE and found < LARGE else _NEITHER
 
 
