@@ -164,16 +164,6 @@ class Calls(Raw):
             self.refuse_others(text, kind, True, f"a value of a {owner.kind}")
         return self.borrowed(text, kind)
 
-    def is_absent(self, found: str) -> str:
-        """Whether a function in C found nothing; the end if that is as an error came."""
-        absent, missing, on = self.value(f"icmp eq ptr {found}, null"), self.label(), self.label()
-        self.branch(absent, missing, on)
-        self.at(missing)
-        self.check(self.value(f"icmp ne ptr {self.call('PyErr_Occurred', 'ptr')}, null"))
-        self.go(on)
-        self.at(on)
-        return absent
-
     def dict_clear(self, owner: Value) -> Value:
         self.call("PyDict_Clear", "void", owner, runs=ANY)
         return self.nothing()

@@ -34,14 +34,24 @@ class Conversions(Builder):
         """End with an error if a number stands for one."""
         if value.kind == BOOL:
             return
-        maybe, fine = self.label(), self.label()
         test = "icmp eq i64" if value.kind == INT else "fcmp oeq double"
         odd = self.value(f"{test} {value.text}, {-1 if value.kind == INT else '-1.0'}")
-        self.branch(odd, maybe, fine, rare=True)
+        self.look(odd, rare=True)
+
+    def look(self, odd: str, rare: bool) -> None:
+        """Where an answer is odd, see whether it stands for an error; end with that."""
+        maybe, fine = self.label(), self.label()
+        self.branch(odd, maybe, fine, rare)
         self.at(maybe)
-        error = self.value(f"icmp ne ptr {self.call('PyErr_Occurred', 'ptr')}, null")
-        self.branch(error, self.failure(), fine, rare=True)
+        self.check(self.value(f"icmp ne ptr {self.call('PyErr_Occurred', 'ptr')}, null"))
+        self.go(fine)
         self.at(fine)
+
+    def is_absent(self, found: str) -> str:
+        """Whether a function in C found nothing; the end if that is as an error came."""
+        absent = self.value(f"icmp eq ptr {found}, null")
+        self.look(absent, rare=False)
+        return absent
 
     def boxed(self, value: Value) -> Value:
         """The object of a number or truth."""

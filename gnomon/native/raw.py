@@ -14,7 +14,7 @@ from typing import Any
 from gnomon.native import memory
 from gnomon.native.builder import Builder
 from gnomon.native.ir import NULL, Value
-from gnomon.native.kinds import BOOL, FLOAT, INT, NONE, WORDS, Kind, KitError, word_type
+from gnomon.native.kinds import BOOL, INT, NONE, WORDS, Kind, KitError, word_type
 from gnomon.native.memory import CFunction
 from gnomon.native.operators import Operators
 
@@ -151,19 +151,17 @@ class Raw(Operators):
         return Value(self.value(f"udiv i64 {a}, {b}"), INT)
 
     def do_min(self, *nodes: ast.expr) -> Value:
-        return self.extreme("slt", "olt", nodes)
+        return self.extreme(ast.Lt, nodes)
 
     def do_max(self, *nodes: ast.expr) -> Value:
-        return self.extreme("sgt", "ogt", nodes)
+        return self.extreme(ast.Gt, nodes)
 
-    def extreme(self, whole: str, real: str, nodes: Sequence[ast.expr]) -> Value:
+    def extreme(self, how: type, nodes: Sequence[ast.expr]) -> Value:
         """The second of two numbers where it compares so with the first, else the first."""
         if len(nodes) != 2:
             raise KitError("min() and max() take two numbers")
         a, b = self.alike(*self.operands(nodes))
-        test = f"fcmp {real}" if a.kind == FLOAT else f"icmp {whole}"
-        kind = a.kind.llvm
-        chosen = self.value(f"{test} {kind} {b.text}, {a.text}")
+        chosen, kind = self.compared(how, b, a).text, a.kind.llvm
         return Value(self.value(f"select i1 {chosen}, {kind} {b.text}, {kind} {a.text}"), a.kind)
 
     def nothing(self) -> Value:
