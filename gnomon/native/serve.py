@@ -198,10 +198,8 @@ def code_of(
     kept = _kept(name, given)
     if kept is not None:
         return kept
-    if raw:
-        unit = load_module("gnomon.native.raw_unit").RawUnit(functions)
-    else:
-        unit = load_module("gnomon.native.unit").Unit(functions, as_methods)
+    units = load_module("gnomon.native.unit")
+    unit = units.RawUnit(functions) if raw else units.Unit(functions, as_methods)
     beside = marshal.dumps(unit.relied)
     found = addresses(list(unit.things.values()), unit.relied) | given
     keep = name if _is_kept(unit, beside) else None

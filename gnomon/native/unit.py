@@ -1,6 +1,7 @@
 """Units: the text of some functions, of all native functions that those call, and of entries.
 
-An entry is what Python calls: it looks at what comes, and gives back objects.
+An entry is what Python calls: it looks at what comes, and gives back objects. The functions of a
+*raw* unit know no objects and raise no errors, for all native code to call by their names.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ from gnomon.native.function import Lowering, Made, make
 from gnomon.native.helpers import TEXT
 from gnomon.native.ir import NULL, Value
 from gnomon.native.kinds import (
+    BOOL,
     GIVEN,
     INT,
+    NONE,
     OBJECT,
     PLAIN,
     WORDS,
@@ -245,8 +248,8 @@ class Entry(Calls):
         self.named = bool(self.function.__defaults__)  # arguments may be given by name, or left out
         self.args = "%sorted" if self.named else "%args"
         table = self._sort(first) if self.named else ""
-        if not self.bare:
-            self._check(first)
+        if not self.bare and not self.named:
+            self._refuse_count()
         values = [self._argument(k) for k in range(len(made.names))]
         shown = ", ".join(f"{v.kind.llvm} {v.text}" for v in values)
         text = self.value(f"call {made.returns.llvm} {made.symbol}({shown})")
@@ -312,31 +315,82 @@ class Entry(Calls):
         symbol: str = self.unit.symbol(thing, shown, {"__name__": ""})
         return symbol
 
+    def _refuse_count(self) -> None:
+        """Refuse another number of arguments."""
+        several = GIVEN in self.made_of.kinds
+        wrong = self.value(f"icmp {'slt' if several else 'ne'} i64 %count, {self.fixed}")
+        said = f"{self.function.__name__} takes {self.fixed} arguments, %zd were given"
+        self.refuse(wrong, TypeError, said, Value("%count", INT))
+
     def _argument(self, k: int) -> Value:
         """What Python gives, in the form that the native function takes."""
         kind, name = self.made_of.kinds[k], self.made_of.names[k]
+        what = f"{self.function.__name__}: argument {name!r}"
         if kind == GIVEN:
             start = self.value(f"getelementptr ptr, ptr %args, i64 {self.fixed}")
             half = self.value(f"insertvalue {GIVEN.llvm} poison, ptr {start}, 0")
             more = self.value(f"sub i64 %count, {self.fixed}")
             return Value(self.value(f"insertvalue {GIVEN.llvm} {half}, i64 {more}, 1"), GIVEN)
         if word_type(kind.cls) is not None:
-            raise KitError(f"{self.function.__name__}: {name!r}: Python gives no Words")
+            raise KitError(f"{what}: Python gives no Words")
+        given = self._given(k)
         if kind.llvm in PLAIN:
-            return self.unboxed(Value(self._given(k), Kind("ptr", kind.cls)))
-        return Value(self._given(k), kind)
+            return self.unboxed(Value(given, Kind("ptr", kind.cls)))
+        if kind.cls is not object and k >= self.as_method:
+            none = takes_none(self.function.__annotations__[name], self.space)
+            self.refuse_others(given, kind, none, what)
+        return Value(given, kind)
 
-    def _check(self, first: int) -> None:
-        """Look at the number and the classes of arguments."""
-        made, name = self.made_of, self.function.__name__
-        if not self.named:
-            how = "slt" if GIVEN in made.kinds else "ne"
-            wrong = self.value(f"icmp {how} i64 %count, {self.fixed}")
-            said = f"{name} takes {self.fixed} arguments, %zd were given"
-            self.refuse(wrong, TypeError, said, Value("%count", INT))
-        for k in range(first, first + self.fixed):
-            kind, parameter = made.kinds[k], made.names[k]
-            if kind.is_object and kind.cls is not object:
-                none = takes_none(self.function.__annotations__[parameter], self.space)
-                what = f"{name}: argument {parameter!r}"
-                self.refuse_others(self._given(k), kind, none, what)
+
+# --- without Python -------------------------------------------------------------------------------
+
+
+class RawLowering(Lowering):
+    """Lowers a function that needs nothing of Python."""
+
+    def thing(self, thing: Any, node: ast.expr | None = None) -> Value:
+        if thing is None:
+            return Value("null", NONE)
+        if isinstance(thing, bool):
+            return Value(str(thing).lower(), BOOL)
+        return super().thing(thing, node)
+
+    def call(
+        self, name: str, result: str, *given: Value, runs: str = "", fixed: int | None = None
+    ) -> str:
+        if name.startswith("Py"):
+            raise KitError(f"{name}: a raw function has no objects")
+        return super().call(name, result, *given, runs=runs, fixed=fixed)
+
+    def boxed(self, value: Value) -> Value:
+        raise KitError(f"{value.kind}: a raw function has no objects")
+
+    def failure(self) -> str:
+        raise KitError("a raw function raises no error")
+
+
+class RawUnit(Unit):
+    """The text of a raw unit, whose functions native code calls by their names."""
+
+    lowering = RawLowering
+    short = 20
+    helpers, type_offset = "", None
+
+    def __init__(self, functions: Sequence[Any]) -> None:
+        self._entries = functions
+        super().__init__(functions)
+
+    def entry(self, function: Any, as_method: bool) -> str:
+        self.function(function)
+        return ""
+
+    def head_of(self, function: Any) -> tuple[str, str]:
+        if function in self._entries:
+            return "external", f"@{function.__name__}"
+        return super().head_of(function)
+
+    def symbol(self, thing: Any, shown: str, space: Mapping[str, Any]) -> str:
+        kind: Any = type(thing)
+        if word_type(kind) is None:
+            raise KitError(f"{shown}: a raw function has no objects")
+        return super().symbol(thing, shown, space)
