@@ -219,12 +219,6 @@ class Calls(Raw):
     def do_bool(self, node: ast.expr) -> Value:
         return Value(self.truth(self.of(node)), BOOL)
 
-    def do_abs(self, node: ast.expr) -> Value:
-        value = self.plain(node)
-        if value.kind != FLOAT:
-            raise KitError("abs is for floats")
-        return Value(self.call("llvm.fabs.f64", "double", value), FLOAT)
-
     def completed(self, value: Value) -> Value:
         """The tuple that `Parts` became; its variable is empty then."""
         if value.name is None:
@@ -321,7 +315,7 @@ class Calls(Raw):
 INTRINSICS = {
     id(thing): f"do_{thing.__name__.strip('_').lower()}"
     for thing in (
-        typing.cast, len, type, int, isinstance, float, bool, abs, tuple, getattr, hasattr, id,
+        typing.cast, len, type, int, isinstance, float, bool, tuple, getattr, hasattr, id,
         threading.get_ident, words.Parts, words.new, words.there, words.scratch, words.popped,
         words.call, words.call_aside, words.wrapped, words.double_bits, words.single_bits,
         words.single, words.keep_alive, words.word, record.put, record.put_all, memory.load,

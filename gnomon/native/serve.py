@@ -44,27 +44,6 @@ def served_from_disk(*functions: Any) -> tuple[Callable[..., Any], ...] | None:
     return None if code is None else _bare(functions, code)
 
 
-class ForMany:
-    """Functions that go through many things: native from the first time that there are `MANY`.
-
-    Called with how many there are, it gives what to call. Loading code takes a millisecond, so a
-    program that has few does without.
-    """
-
-    MANY = 8
-
-    def __init__(self, *functions: Any) -> None:
-        self._functions = functions
-        self._native: tuple[Callable[..., Any], ...] = ()
-
-    def __call__(self, count: int) -> tuple[Callable[..., Any], ...]:
-        if count < self.MANY:
-            return self._functions
-        if not self._native:
-            self._native = served(*self._functions)
-        return self._native
-
-
 class Later:
     """A function that is native from the time on that this pays: call it by `way`.
 
