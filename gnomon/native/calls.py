@@ -64,16 +64,20 @@ class Calls(Raw):
     def of_native(self, function: Any, args: Sequence[ast.expr]) -> Value:
         """A call of another native function."""
         made = self.unit.function(function)
-        if len(args) != len(made.kinds):
-            raise KitError(f"{function.__name__} takes {len(made.kinds)} arguments")
-        values = self.operands(args)
-        what = [f"{function.__name__}: argument {name!r}" for name in made.names]
-        values = [self.fitted(*given) for given in zip(values, made.kinds, what, strict=True)]
-        for value, said, required in zip(values, what, made.required, strict=True):
-            if required:
-                self.no_none(value, TypeError, f"{said} is not to be None")
-        for value in values:
+        if len(args) != len(made.parameters):
+            raise KitError(f"{function.__name__} takes {len(made.parameters)} arguments")
+        given = zip(self.operands(args), made.parameters, strict=True)
+        what = f"{function.__name__}: argument"
+        values = [(self.fitted(x, p.kind, f"{what} {p.name!r}"), p) for x, p in given]
+        for value, parameter in values:
+            if parameter.required:
+                said = f"{what} {parameter.name!r} is not to be None"
+                self.no_none(value, TypeError, said)
             self.fresh.pop(value.name or "", None)
+        return self.answer_of(made, [value for value, _ in values])
+
+    def answer_of(self, made: Any, values: Sequence[Value]) -> Value:
+        """What a native function gives for these arguments."""
         shown = ", ".join(f"{v.kind.llvm} {v.text}" for v in values)
         result, found = made.returns, made.found
         text = self.value(f"call {result.llvm} {made.symbol}({shown})", found.runs)

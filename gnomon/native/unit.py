@@ -21,7 +21,7 @@ from gnomon.expr.source import parsed
 from gnomon.native.calls import Calls
 from gnomon.native.dependencies import ALWAYS, NoSource, content, name_of
 from gnomon.native.emit import Emitter
-from gnomon.native.function import Lowering, Made, make
+from gnomon.native.function import Lowering, Made, Parameter, make
 from gnomon.native.helpers import TEXT
 from gnomon.native.ir import NULL, Value
 from gnomon.native.kinds import (
@@ -239,37 +239,25 @@ class Entry(Calls):
 
     def text(self) -> str:
         """The function's text; it has the name of the one in Python."""
-        made, name = self.made_of, self.function.__name__
-        first = int(self.as_method)
-        if self.as_method and made.kinds[:1] in ([], [GIVEN]):
+        name, parameters = self.function.__name__, self.made_of.parameters
+        several = any(p.kind == GIVEN for p in parameters)
+        if self.as_method and len(parameters) <= several:
             raise KitError(f"{name}: the first parameter of a method is its object")
-        self.fixed = len(made.names) - first - (GIVEN in made.kinds)  # arguments that there must be
-        self.bare = self.as_method and len(made.names) == 1  # a method without arguments gets none
-        self.named = bool(self.function.__defaults__)  # arguments may be given by name, or left out
-        self.args = "%sorted" if self.named else "%args"
-        table = self._sort(first) if self.named else ""
-        if not self.bare and not self.named:
-            self._refuse_count()
-        values = [self._argument(k) for k in range(len(made.names))]
-        shown = ", ".join(f"{v.kind.llvm} {v.text}" for v in values)
-        text = self.value(f"call {made.returns.llvm} {made.symbol}({shown})")
-        self.result(self._answer(text))
+        given = parameters[self.as_method :]
+        self.fixed = len(given) - several  # arguments that there must be
+        bare = self.as_method and not given  # a method without arguments gets none
+        named = bool(self.function.__defaults__)  # arguments may be given by name, or left out
+        self.args = "%sorted" if named else "%args"
+        table = self._sort([p.name for p in given], several) if named else ""
+        if not bare and not named:
+            self._refuse_count(several)
+        values = [self._argument(*each) for each in enumerate(parameters)]
+        self.result(self.boxed(self.answer_of(self.made_of, values)))
         found = find_ownership(self.blocks, self.registers, may_lend=False)
-        given = "ptr %self, ptr %args" + ("" if self.bare else ", i64 %count")
-        given += ", ptr %keywords" if self.named else ""
+        taken = "ptr %self, ptr %args" + ("" if bare else ", i64 %count")
+        taken += ", ptr %keywords" if named else ""
         body = Emitter(self, found).text()
-        return f"{table}define ptr @{name}({given}) nounwind optsize {{\n{body}\n}}\n"
-
-    def _answer(self, text: str) -> Value:
-        """What the native function gave, as an object."""
-        made = self.made_of
-        if not made.returns.is_object:
-            return self.boxed(self.status(text, made.returns, made.found.fails))
-        if not made.found.lends:
-            return self.owned(text, OBJECT)  # null, too: an error
-        if made.found.fails:
-            self.check(self.value(f"icmp eq ptr {text}, null"))
-        return self.borrowed(text, OBJECT)
+        return f"{table}define ptr @{name}({taken}) nounwind optsize {{\n{body}\n}}\n"
 
     def _given(self, k: int) -> str:
         """The object that Python gives for a parameter."""
@@ -278,13 +266,13 @@ class Entry(Calls):
         place = self.value(f"getelementptr ptr, ptr {self.args}, i64 {k - self.as_method}")
         return self.value(f"load ptr, ptr {place}")
 
-    def _sort(self, first: int) -> str:
+    def _sort(self, names: list[str], several: bool) -> str:
         """Put arguments in the order of their parameters, or have the function in Python complain.
 
         Gives the table of the parameters' names, and of what stands for those that are left out.
         """
-        function, names = self.function, self.made_of.names[first:]
-        if GIVEN in self.made_of.kinds:
+        function = self.function
+        if several:
             raise KitError(f"{function.__name__}: defaults and `*` do not go together")
         left_out = [None] * len(names) + [repr(x) for x in function.__defaults__]
         rows = []
@@ -299,7 +287,7 @@ class Entry(Calls):
         self.branch(fits, right, wrong)
         self.at(wrong)
         shown = Value(self.unit.symbol(function, function.__name__, self.space), OBJECT)
-        itself = Value("%self", OBJECT) if first else NULL
+        itself = Value("%self", OBJECT) if self.as_method else NULL
         answer = self.call("kit.spread", "ptr", shown, itself, *given)
         self.result(self.owned(answer, OBJECT))  # null, too: an error
         self.at(right)
@@ -315,16 +303,15 @@ class Entry(Calls):
         symbol: str = self.unit.symbol(thing, shown, {"__name__": ""})
         return symbol
 
-    def _refuse_count(self) -> None:
+    def _refuse_count(self, several: bool) -> None:
         """Refuse another number of arguments."""
-        several = GIVEN in self.made_of.kinds
         wrong = self.value(f"icmp {'slt' if several else 'ne'} i64 %count, {self.fixed}")
         said = f"{self.function.__name__} takes {self.fixed} arguments, %zd were given"
         self.refuse(wrong, TypeError, said, Value("%count", INT))
 
-    def _argument(self, k: int) -> Value:
+    def _argument(self, k: int, parameter: Parameter) -> Value:
         """What Python gives, in the form that the native function takes."""
-        kind, name = self.made_of.kinds[k], self.made_of.names[k]
+        name, kind, _ = parameter
         what = f"{self.function.__name__}: argument {name!r}"
         if kind == GIVEN:
             start = self.value(f"getelementptr ptr, ptr %args, i64 {self.fixed}")
