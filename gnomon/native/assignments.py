@@ -97,7 +97,7 @@ class Assignments(Library):
         self.emit(f"store ptr {text}, ptr {at}")
         return old, freeing(slot_of(owner.kind.cls, name).kind)
 
-    def do_setattr(self, owner: ast.expr, name: ast.expr, value: ast.expr) -> Value:
+    def do_put(self, owner: ast.expr, name: ast.expr, value: ast.expr) -> Value:
         """`put(owner, "name", value)`: a slot that Python's own assignments may not set."""
         if self.constant(name)[0]:
             target = ast.Attribute(owner, literal(name), ast.Store())

@@ -1,11 +1,14 @@
 """Calls in native functions: of each other, of Python, of addresses, and what stands for methods.
 
-`INTRINSICS` has what native code does itself: each is a method here.
+What native code does itself is a method: `do_` and the name that it has in one of `_HOMES`.
 """
 
 from __future__ import annotations
 
 import ast
+import builtins
+import functools
+import sys
 import threading
 import typing
 from collections.abc import Sequence
@@ -34,6 +37,7 @@ from gnomon.native.kinds import (
 from gnomon.native.memory import CFunction
 from gnomon.native.raw import Raw
 
+_HOMES = (builtins, memory, record, sys, threading, typing, words)
 _LOWEST, _BEYOND = "0xC3E0000000000000", "0x43E0000000000000"  # -(2**63) and 2**63 in LLVM
 
 
@@ -49,7 +53,7 @@ class Calls(Raw):
         if not known and isinstance(node.func, ast.Attribute):
             return self.of_method(node.func, node.args)
         if known:
-            intrinsic = INTRINSICS.get(id(thing))
+            intrinsic = self.intrinsics().get(id(thing))
             if intrinsic is not None:
                 value: Value = getattr(self, intrinsic)(*node.args)
                 return value
@@ -60,6 +64,13 @@ class Calls(Raw):
             if isinstance(thing, type) and word_type(thing) is not None:
                 return self.of_words(thing, *node.args)
         return self.of_python(node.func, returns_of(thing) if known else OBJECT, node.args)
+
+    @classmethod
+    @functools.cache
+    def intrinsics(cls) -> dict[int, str]:
+        """The methods for what native code does itself, by the ids of what they stand for."""
+        names = [name for name in dir(cls) if name.startswith("do_")]
+        return {id(vars(x)[n[3:]]): n for n in names for x in _HOMES if n[3:] in vars(x)}
 
     def of_native(self, function: Any, args: Sequence[ast.expr]) -> Value:
         """A call of another native function."""
@@ -235,7 +246,7 @@ class Calls(Raw):
         owner = self.of(node)
         return self.given_by("kit.popped", owner.kind.item(), owner, runs="")
 
-    def do_parts(self, node: ast.expr) -> Value:
+    def do_Parts(self, node: ast.expr) -> Value:
         return self.given_by("PyTuple_New", Kind("ptr", words.Parts), self.plain(node))
 
     def do_getattr(self, owner: ast.expr, name: ast.expr) -> Value:
@@ -313,17 +324,3 @@ class Calls(Raw):
 
     def do_get_ident(self) -> Value:
         return Value(self.call("PyThread_get_thread_ident", "i64"), INT)
-
-
-#: what native code does itself, by the method here: `do_` and its name
-INTRINSICS = {
-    id(thing): f"do_{thing.__name__.strip('_').lower()}"
-    for thing in (
-        typing.cast, len, type, int, isinstance, float, bool, tuple, getattr, hasattr, id,
-        threading.get_ident, words.Parts, words.new, words.there, words.scratch, words.popped,
-        words.call, words.call_aside, words.wrapped, words.double_bits, words.single_bits,
-        words.single, words.keep_alive, words.word, record.put, record.put_all, memory.load,
-        memory.store, memory.swap, memory.add, memory.pause, memory.divided,
-        memory.address_of, min, max,
-    )
-}  # fmt: skip

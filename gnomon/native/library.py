@@ -10,10 +10,10 @@ import sys
 from collections import deque
 from types import CodeType, FrameType
 
-from gnomon.native.calls import INTRINSICS, Calls
+from gnomon.native.calls import Calls
 from gnomon.native.ir import ANY, NULL, Value
 from gnomon.native.kinds import BOOL, INT, NONE, OBJECT, Kind, KitError
-from gnomon.native.words import Parts, word_at
+from gnomon.native.words import Parts
 
 _INNERMOST = ast.Constant(0)
 
@@ -83,7 +83,7 @@ class Library(Calls):
 
     # --- frames ---------------------------------------------------------------------------------
 
-    def do_getframe(self, depth: ast.expr = _INNERMOST) -> Value:
+    def do__getframe(self, depth: ast.expr = _INNERMOST) -> Value:
         """A frame of what Python runs: native functions have none."""
         text = self.call("kit.frame_at", "ptr", self.plain(depth), runs=ANY)
         self.refuse(self.is_absent(text), ValueError, "call stack is not deep enough")
@@ -123,9 +123,3 @@ class Library(Calls):
             return
         text = self.call("kit.caught", "ptr", runs=ANY)
         self.assign(handler.name, self.owned(text, Kind("ptr", cls)))
-
-
-INTRINSICS.update(
-    (id(thing), f"do_{thing.__name__.strip('_').lower()}")
-    for thing in (callable, sys._getframe, word_at)
-)

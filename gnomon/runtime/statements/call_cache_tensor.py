@@ -170,13 +170,8 @@ def _setitem(self: Handle, key: object, value: object) -> None:
 
 
 @native
-def _put(saver: str, method: Any, self: Handle, value: object) -> object:
-    return self if _is_stored(saver, self, value) else method(self, value)
-
-
-@native
 def _assigned(self: Handle, value: object) -> object:
-    return _put(SAVER, METHOD, self, value)
+    return self if _is_stored(SAVER, self, value) else METHOD(self, value)
 
 
 @native
