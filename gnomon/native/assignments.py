@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import typing
 from collections import deque
 from copy import copy
 
@@ -29,19 +28,10 @@ class Assignments(Library):
 
     def on_Assign(self, node: ast.Assign) -> None:
         value = self.of(node.value)
+        if len(node.targets) > 1:
+            value = value._replace(fresh=False)  # it has several names
         for target in node.targets:
             self.put(target, value)
-        first, made = node.targets[0], node.value
-        if isinstance(first, ast.Name) and isinstance(made, ast.Call):
-            self.new_object(first.id, made)
-
-    def new_object(self, name: str, made: ast.Call) -> None:
-        """Slots of a new object hold nothing to let go of."""
-        known, thing = self.constant(made.func)
-        if thing is typing.cast and isinstance(made.args[1], ast.Call):
-            self.new_object(name, made.args[1])
-        if known and thing is object.__new__:
-            self.fresh[name] = set()
 
     def on_AnnAssign(self, node: ast.AnnAssign) -> None:
         if not isinstance(node.target, ast.Name):

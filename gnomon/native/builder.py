@@ -244,6 +244,8 @@ class Builder:
         """Set a variable."""
         self.declare(name, value.kind)
         self.fresh.pop(name, None)
+        if value.fresh:
+            self.fresh[name] = set()
         self.narrow.pop(name, None)
         self.set.add(name)
         (self.optional.add if value.optional else self.optional.discard)(name)

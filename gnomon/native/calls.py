@@ -260,7 +260,8 @@ class Calls(Raw):
     def do_new(self, node: ast.expr) -> Value:
         known, cls = self.constant(node)
         kind = Kind("ptr", cls) if known and isinstance(cls, type) else OBJECT
-        return self.given_by("PyType_GenericAlloc", kind, self.of(node), Value("0", INT))
+        made = self.given_by("PyType_GenericAlloc", kind, self.of(node), Value("0", INT))
+        return made._replace(fresh=True)
 
     def do_keep_alive(self, node: ast.expr) -> Value:
         self.use(self.of(node))

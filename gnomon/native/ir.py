@@ -24,6 +24,7 @@ class Value(NamedTuple):
     name: str | None = None  # the variable that it was read from
     trusted: bool = False  # it is what its kind says, as a tuple's elements are, without a look
     optional: bool = False  # it was read from a slot that may hold None
+    fresh: bool = False  # a new object, whose slots hold nothing to let go of
 
 
 NULL = Value("null", OBJECT)
