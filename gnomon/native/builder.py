@@ -153,16 +153,13 @@ class Builder:
         self._sources[text], self._exact[text] = register.bit, register
         return Value(text, kind)
 
-    def made(self, text: str, kind: Kind) -> Value:
-        """A new object, unless it is null: then there was an error."""
-        self.check(self.value(f"icmp eq ptr {text}, null"))
-        return self.owned(text, kind)
-
     def given_by(
         self, name: str, kind: Kind, *given: Value, runs: str = ANY, fixed: int | None = None
     ) -> Value:
         """The new object that a function in C gives, unless there was an error."""
-        return self.made(self.call(name, "ptr", *given, runs=runs, fixed=fixed), kind)
+        text = self.call(name, "ptr", *given, runs=runs, fixed=fixed)
+        self.check(self.value(f"icmp eq ptr {text}, null"))
+        return self.owned(text, kind)
 
     def take(self, value: Value) -> str:
         """The name of a reference of its own to a value, for what consumes one."""

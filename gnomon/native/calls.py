@@ -119,20 +119,17 @@ class Calls(Raw):
         *values, rest = self.operands([function, *before, last.value])
         if rest.kind != GIVEN:
             raise KitError("`*` is for what the function was given")
-        given = [self.boxed(v) for v in values]
-        given += [] if before else [NULL]
-        given += [
+        given = [*map(self.boxed, values), *([] if before else [NULL])]
+        array = [
             Value(self.value(f"extractvalue {GIVEN.llvm} {rest.text}, {k}"), kind)
             for k, kind in enumerate((WORDS, INT))
         ]
-        given.append(NULL)  # names
-        return self.given_by("kit.spread", OBJECT, *given)
+        return self.given_by("kit.spread", OBJECT, *given, *array, NULL)  # without names
 
     def of_python(self, function: ast.expr, kind: Kind, args: Sequence[ast.expr]) -> Value:
         """A call of an object, as Python would."""
-        return self.called(
-            "PyObject_CallFunctionObjArgs", self.operands([function, *args]), 1, kind
-        )
+        values = self.operands([function, *args])
+        return self.called("PyObject_CallFunctionObjArgs", values, 1, kind)
 
     def called(self, name: str, values: Sequence[Value], fixed: int, kind: Kind) -> Value:
         given = [*(self.boxed(v) for v in values), NULL]
