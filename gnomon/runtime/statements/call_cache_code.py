@@ -150,17 +150,10 @@ def _applied(fn: ScalarFn, count: int, a: object, b: object, c: object) -> Map |
         return None
     pattern = cast(Pattern, there(entry[0]))
     modular = entry[1] != 0
-    args: tuple[Any, ...]
-    if count == 2:
-        args = (operand(a, pattern, modular), operand(b, pattern, modular))
-    elif count == 1:
-        args = (operand(a, pattern, modular),)
-    else:
-        args = (
-            operand(a, pattern, modular),
-            operand(b, pattern, modular),
-            operand(c, pattern, modular),
-        )
+    x = operand(a, pattern, modular)
+    y = operand(b, pattern, modular) if count > 1 else None
+    z = operand(c, pattern, modular) if count > 2 else None
+    args: tuple[Any, ...] = (x, y) if count == 2 else (x,) if count == 1 else (x, y, z)
     made = new(Map)
     put(made, "fn", fn)
     put(made, "args", args)
