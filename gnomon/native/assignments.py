@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import ast
-import typing
 from collections import deque
 from copy import copy
 
-from gnomon.native.ir import ANY, Value, freeing
+from gnomon.native.ir import Value, freeing
 from gnomon.native.kinds import (
-    FLOAT,
     INT,
     NONE,
+    OBJECT,
     KitError,
     has_parts,
     kind_of,
+    literal,
     named,
     slot_of,
     word_type,
@@ -22,27 +22,16 @@ from gnomon.native.kinds import (
 from gnomon.native.library import Library
 from gnomon.native.words import Parts
 
-_NARROWED = {"i32": "trunc i64 {} to i32", "float": "fptrunc double {} to float"}
-
 
 class Assignments(Library):
     """Statements that change something; the flow goes on behind each."""
 
     def on_Assign(self, node: ast.Assign) -> None:
         value = self.of(node.value)
+        if len(node.targets) > 1:
+            value = value._replace(fresh=False)  # it has several names
         for target in node.targets:
             self.put(target, value)
-        first, made = node.targets[0], node.value
-        if isinstance(first, ast.Name) and isinstance(made, ast.Call):
-            self.new_object(first.id, made)
-
-    def new_object(self, name: str, made: ast.Call) -> None:
-        """Slots of a new object hold nothing to let go of."""
-        known, thing = self.constant(made.func)
-        if thing is typing.cast and isinstance(made.args[1], ast.Call):
-            self.new_object(name, made.args[1])
-        if known and thing is object.__new__:
-            self.fresh[name] = set()
 
     def on_AnnAssign(self, node: ast.AnnAssign) -> None:
         if not isinstance(node.target, ast.Name):
@@ -82,53 +71,48 @@ class Assignments(Library):
         slot = slot_of(owner.kind.cls, target.attr)
         if plain and slot.refusing and not slot.inner:
             raise KitError(f"{owner.kind} refuses assignments; say `put`")
-        value = self.suited(owner, target.attr, value)
-        at = self.slot_at(owner, target.attr)
-        text = self.take(value)
+        text = self.take(self.suited(owner, target.attr, value))
         if fresh is not None and owner.name is not None:
             self.fresh[owner.name] = fresh
         if fresh is not None and target.attr not in fresh:
             fresh.add(target.attr)
-            self.emit(f"store ptr {text}, ptr {at}")
+            self.emit(f"store ptr {text}, ptr {self.slot_at(owner, target.attr)}")
         else:
-            old = self.value(f"load ptr, ptr {at}")
-            self.emit(f"store ptr {text}, ptr {at}")
-            self.release(old, freeing(slot.kind))
+            self.release(*self.exchanged(owner, target.attr, text))
 
-    def do_setattr(self, owner: ast.expr, name: ast.expr, value: ast.expr) -> Value:
+    def exchanged(self, owner: Value, name: str, text: str) -> tuple[str, str]:
+        """Set a slot; what it held, and what may run where that goes."""
+        at = self.slot_at(owner, name)
+        old = self.value(f"load ptr, ptr {at}")
+        self.emit(f"store ptr {text}, ptr {at}")
+        return old, freeing(slot_of(owner.kind.cls, name).kind)
+
+    def do_put(self, owner: ast.expr, name: ast.expr, value: ast.expr) -> Value:
         """`put(owner, "name", value)`: a slot that Python's own assignments may not set."""
         if self.constant(name)[0]:
-            self.put_slot(self.slot_named(owner, name), self.of(value))
+            target = ast.Attribute(owner, literal(name), ast.Store())
+            self.put_slot(ast.copy_location(target, name), self.of(value))
             return self.nothing()
         values = [self.boxed(v) for v in self.operands([owner, name, value])]
-        given = [("ptr", v.text) for v in values]
-        self.fine(self.call("PyObject_GenericSetAttr", "i32", *given, runs=ANY))
-        return self.nothing()
+        return self.done("PyObject_GenericSetAttr", *values)
 
     def do_put_all(
         self, owner: ast.expr, names: ast.expr, values: ast.expr, unset: ast.expr | None = None
     ) -> Value:
         """`put_all`: old values are let go of when everything is set."""
         gone = ast.Tuple([]) if unset is None else unset
-        if not (isinstance(names, ast.Tuple) and isinstance(values, ast.Tuple)):
+        if not (
+            isinstance(names, ast.Tuple)
+            and isinstance(values, ast.Tuple)
+            and isinstance(gone, ast.Tuple)
+        ):
             raise KitError("put_all: tuples are expected")
-        if not all(map(self.is_simple, (owner, *values.elts))) or not isinstance(gone, ast.Tuple):
-            raise KitError("put_all: variables and constants are expected")
-        thing, fitted = self.of(owner), []
-        for name, node in zip(names.elts, values.elts, strict=True):
-            target, value = self.slot_named(owner, name).attr, self.of(node)
-            if not value.kind.is_object:
-                raise KitError(f"put_all: {target}: an object is expected, not {value.kind}")
-            fitted.append((target, self.suited(thing, target, value)))
-        changes = [(target, self.take(value)) for target, value in fitted]
-        changes += [(self.slot_named(owner, name).attr, "null") for name in gone.elts]
-        before = []
-        for target, text in changes:
-            at = self.slot_at(thing, target)
-            before.append(self.value(f"load ptr, ptr {at}"))
-            self.emit(f"store ptr {text}, ptr {at}")
-        for (target, _), old in zip(changes, before, strict=True):
-            self.release(old, freeing(slot_of(thing.kind.cls, target).kind))
+        thing, given = self.of(owner), zip(names.elts, self.operands(values.elts), strict=True)
+        fitted = [(literal(name), self.suited(thing, literal(name), x)) for name, x in given]
+        changes = [(name, self.take(value)) for name, value in fitted]
+        changes += [(literal(name), "null") for name in gone.elts]
+        for old, runs in [self.exchanged(thing, *change) for change in changes]:
+            self.release(old, runs)
         return self.nothing()
 
     def suited(self, owner: Value, name: str, value: Value) -> Value:
@@ -143,40 +127,22 @@ class Assignments(Library):
             value = self.no_none(value, TypeError, f"{name}: {slot.kind} is expected, not None")
         return self.fitted(value, slot.kind, name)
 
-    def slot_named(self, owner: ast.expr, name: ast.expr) -> ast.Attribute:
-        """A slot whose name is a literal."""
-        if not (isinstance(name, ast.Constant) and isinstance(name.value, str)):
-            raise KitError(f"{ast.unparse(name)!r}: the name of a slot is a literal")
-        return ast.copy_location(ast.Attribute(owner, name.value, ast.Store()), name)
-
     def put_element(self, target: ast.Subscript, value: Value) -> None:
         owner, index = self.operands([target.value, target.slice])
         if word_type(owner.kind.cls) is not None:
-            self.put_word(owner, self.unboxed(index), value)
+            self.put_word(*self.word(owner, self.unboxed(index)), value, "a word")
             return
         if owner.kind.cls is dict:
-            self.put_entry(owner, self.boxed(index), self.boxed(value))
+            self.done("PyDict_SetItem", owner, self.boxed(index), self.boxed(value))
             return
         if owner.kind.cls not in (list, Parts):
             raise KitError(f"elements of {owner.kind} cannot be set")
         known, number = self.constant(target.slice)
         place = self.from_end(owner, self.unboxed(index), number if known else None)
-        text = self.take(self.boxed(value))
+        own = Value(self.take(self.boxed(value)), OBJECT)
         name = "PyTuple_SetItem" if owner.kind.cls is Parts else "PyList_SetItem"
         runs = "" if owner.kind.cls is Parts else freeing(owner.kind.item())
-        given = ("ptr", owner.text), ("i64", place), ("ptr", text)
-        self.fine(self.call(name, "i32", *given, runs=runs))
-
-    def put_word(self, owner: Value, index: Value, value: Value) -> None:
-        at, width = self.word(owner, index)
-        text = self.fitted(value, INT if width in ("i32", "i64") else FLOAT, "a word").text
-        if width in ("i32", "float"):
-            text = self.value(_NARROWED[width].format(text))
-        self.emit(f"store {width} {text}, ptr {at}, align 4")
-
-    def put_entry(self, owner: Value, key: Value, value: Value) -> None:
-        given = ("ptr", owner.text), ("ptr", key.text), ("ptr", value.text)
-        self.fine(self.call("PyDict_SetItem", "i32", *given, runs=ANY))
+        self.done(name, owner, place, own, runs=runs)
 
     def on_Delete(self, node: ast.Delete) -> None:
         for target in node.targets:
@@ -184,14 +150,13 @@ class Assignments(Library):
                 raise KitError(f"{ast.unparse(node)!r} is not supported")
             owner, index = self.operands([target.value, target.slice])
             if owner.kind.cls is deque:
-                given = ("ptr", owner.text), ("i64", self.unboxed(index).text)
-                self.fine(self.call("PySequence_DelItem", "i32", *given, runs=ANY))
+                self.done("PySequence_DelItem", owner, self.unboxed(index))
                 continue
             if owner.kind.cls is not list:
                 raise KitError("del is for elements of lists and deques")
             known, number = self.constant(target.slice)
             start = self.from_end(owner, self.unboxed(index), number if known else None)
             size = self.size(owner)
-            outside = self.value(f"icmp uge i64 {start}, {size}")
+            outside = self.value(f"icmp uge i64 {start.text}, {size}")
             self.refuse(outside, IndexError, "list assignment index out of range")
-            self.cut(owner, start, self.value(f"add i64 {start}, 1"))
+            self.cut(owner, start, Value(self.value(f"add i64 {start.text}, 1"), INT))

@@ -12,8 +12,20 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from gnomon.native.ir import FAIL, Assign, Block, Branch, Define, Op, Register, Return, Take, Value
-from gnomon.native.kinds import INT, OBJECT, Kind, KitError
+from gnomon.native.ir import (
+    ANY,
+    FAIL,
+    Assign,
+    Block,
+    Branch,
+    Define,
+    Op,
+    Register,
+    Return,
+    Take,
+    Value,
+)
+from gnomon.native.kinds import INT, OBJECT, WORDS, Kind, KitError
 
 RARE = "!prof !0"  # the first of two ways is taken rarely
 ONCE = "!llvm.loop !1"  # a loop's body is written once
@@ -63,15 +75,19 @@ class Builder:
             self._sources[name] = uses
         return name
 
-    def call(self, name: str, result: str, *given: tuple[str, str], runs: str = "") -> str:
-        """Call a function in C; its result, "" where it has none."""
-        types, varying = [t for t, _ in given], "..." in [v for _, v in given]
-        shown = ", ".join(f"{t} {v}" for t, v in given if v != "...")
-        if varying:
-            types = types[: [v for _, v in given].index("...")] + ["..."]
+    def call(
+        self, name: str, result: str, *given: Value, runs: str = "", fixed: int | None = None
+    ) -> str:
+        """Call a function in C; its result, "" where it has none.
+
+        `fixed` are the arguments that it always takes, where there may be more.
+        """
+        types = [x.kind.llvm for x in given]
+        if fixed is not None:
+            types[fixed:] = ["..."]
         self.unit.declare(name, result, types)
-        signature = f"{result} ({', '.join(types)})" if varying else result
-        text = f"call {signature} @{name}({shown})"
+        signature = result if fixed is None else f"{result} ({', '.join(types)})"
+        text = f"call {signature} @{name}({', '.join(f'{x.kind.llvm} {x.text}' for x in given)})"
         if result == "void":
             self.emit(text, runs)
             return ""
@@ -107,16 +123,16 @@ class Builder:
         self.branch(failed, self.failure(), fine, rare=True)
         self.at(fine)
 
-    def refuse(self, wrong: str, cls: type, said: str) -> None:
-        """End with an error of that class if something is wrong."""
+    def refuse(self, wrong: str, cls: type, said: str, *told: Value) -> None:
+        """End with an error of that class if something is wrong; its text tells of values."""
         fine, known = self.label(), (cls, said, self.failure())
         raises = self._raises.get(known) or self.label()
         self.branch(wrong, raises, fine, rare=True)
         if known not in self._raises:
             self._raises[known] = raises
             self.at(raises)
-            given = ("ptr", f"@{cls.__name__}"), ("ptr", self.unit.text_symbol(said))
-            self.call("PyErr_SetString", "void", *given)
+            given = Value(f"@{cls.__name__}", OBJECT), Value(self.unit.text_symbol(said), WORDS)
+            self.call("PyErr_Format", "ptr", *given, *told, fixed=2)
             self.go(self.failure())
         self.at(fine)
 
@@ -137,8 +153,11 @@ class Builder:
         self._sources[text], self._exact[text] = register.bit, register
         return Value(text, kind)
 
-    def made(self, text: str, kind: Kind) -> Value:
-        """A new object, unless it is null: then there was an error."""
+    def given_by(
+        self, name: str, kind: Kind, *given: Value, runs: str = ANY, fixed: int | None = None
+    ) -> Value:
+        """The new object that a function in C gives, unless there was an error."""
+        text = self.call(name, "ptr", *given, runs=runs, fixed=fixed)
         self.check(self.value(f"icmp eq ptr {text}, null"))
         return self.owned(text, kind)
 
@@ -222,6 +241,8 @@ class Builder:
         """Set a variable."""
         self.declare(name, value.kind)
         self.fresh.pop(name, None)
+        if value.fresh:
+            self.fresh[name] = set()
         self.narrow.pop(name, None)
         self.set.add(name)
         (self.optional.add if value.optional else self.optional.discard)(name)

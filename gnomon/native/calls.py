@@ -1,11 +1,14 @@
 """Calls in native functions: of each other, of Python, of addresses, and what stands for methods.
 
-`INTRINSICS` has what native code does itself: each is a method here.
+What native code does itself is a method: `do_` and the name that it has in one of `_HOMES`.
 """
 
 from __future__ import annotations
 
 import ast
+import builtins
+import functools
+import sys
 import threading
 import typing
 from collections.abc import Sequence
@@ -13,7 +16,7 @@ from typing import Any
 
 from gnomon.ground import record
 from gnomon.native import memory, words
-from gnomon.native.ir import ANY, Value, freeing
+from gnomon.native.ir import ANY, NULL, Value, freeing
 from gnomon.native.kinds import (
     BOOL,
     FLOAT,
@@ -27,11 +30,14 @@ from gnomon.native.kinds import (
     has_parts,
     has_slot,
     kind_of,
+    literal,
     returns_of,
+    word_type,
 )
-from gnomon.native.memory import CFunction, Struct
+from gnomon.native.memory import CFunction
 from gnomon.native.raw import Raw
 
+_HOMES = (builtins, memory, record, sys, threading, typing, words)
 _LOWEST, _BEYOND = "0xC3E0000000000000", "0x43E0000000000000"  # -(2**63) and 2**63 in LLVM
 
 
@@ -47,7 +53,7 @@ class Calls(Raw):
         if not known and isinstance(node.func, ast.Attribute):
             return self.of_method(node.func, node.args)
         if known:
-            intrinsic = INTRINSICS.get(id(thing))
+            intrinsic = self.intrinsics().get(id(thing))
             if intrinsic is not None:
                 value: Value = getattr(self, intrinsic)(*node.args)
                 return value
@@ -55,23 +61,34 @@ class Calls(Raw):
                 return self.of_native(thing, node.args)
             if isinstance(thing, CFunction):
                 return self.of_c(thing, node)
-            if isinstance(thing, type) and issubclass(thing, Struct):
-                return self.of_struct(thing, *node.args)
+            if isinstance(thing, type) and word_type(thing) is not None:
+                return self.of_words(thing, *node.args)
         return self.of_python(node.func, returns_of(thing) if known else OBJECT, node.args)
+
+    @classmethod
+    @functools.cache
+    def intrinsics(cls) -> dict[int, str]:
+        """The methods for what native code does itself, by the ids of what they stand for."""
+        names = [name for name in dir(cls) if name.startswith("do_")]
+        return {id(vars(x)[n[3:]]): n for n in names for x in _HOMES if n[3:] in vars(x)}
 
     def of_native(self, function: Any, args: Sequence[ast.expr]) -> Value:
         """A call of another native function."""
         made = self.unit.function(function)
-        if len(args) != len(made.kinds):
-            raise KitError(f"{function.__name__} takes {len(made.kinds)} arguments")
-        values = self.operands(args)
-        what = [f"{function.__name__}: argument {name!r}" for name in made.names]
-        values = [self.fitted(*given) for given in zip(values, made.kinds, what, strict=True)]
-        for value, said, required in zip(values, what, made.required, strict=True):
-            if required:
-                self.no_none(value, TypeError, f"{said} is not to be None")
-        for value in values:
+        if len(args) != len(made.parameters):
+            raise KitError(f"{function.__name__} takes {len(made.parameters)} arguments")
+        given = zip(self.operands(args), made.parameters, strict=True)
+        what = f"{function.__name__}: argument"
+        values = [(self.fitted(x, p.kind, f"{what} {p.name!r}"), p) for x, p in given]
+        for value, parameter in values:
+            if parameter.required:
+                said = f"{what} {parameter.name!r} is not to be None"
+                self.no_none(value, TypeError, said)
             self.fresh.pop(value.name or "", None)
+        return self.answer_of(made, [value for value, _ in values])
+
+    def answer_of(self, made: Any, values: Sequence[Value]) -> Value:
+        """What a native function gives for these arguments."""
         shown = ", ".join(f"{v.kind.llvm} {v.text}" for v in values)
         result, found = made.returns, made.found
         text = self.value(f"call {result.llvm} {made.symbol}({shown})", found.runs)
@@ -102,25 +119,21 @@ class Calls(Raw):
         *values, rest = self.operands([function, *before, last.value])
         if rest.kind != GIVEN:
             raise KitError("`*` is for what the function was given")
-        shown = [("ptr", self.boxed(v).text) for v in values]
-        shown += [] if before else [("ptr", "null")]
-        shown += [
-            (t, self.value(f"extractvalue {GIVEN.llvm} {rest.text}, {k}"))
-            for k, t in enumerate(("ptr", "i64"))
+        given = [*map(self.boxed, values), *([] if before else [NULL])]
+        array = [
+            Value(self.value(f"extractvalue {GIVEN.llvm} {rest.text}, {k}"), kind)
+            for k, kind in enumerate((WORDS, INT))
         ]
-        return self.made(self.call("kit.spread", "ptr", *shown, runs=ANY), OBJECT)
+        return self.given_by("kit.spread", OBJECT, *given, *array, NULL)  # without names
 
     def of_python(self, function: ast.expr, kind: Kind, args: Sequence[ast.expr]) -> Value:
         """A call of an object, as Python would."""
-        return self.called(
-            "PyObject_CallFunctionObjArgs", self.operands([function, *args]), 1, kind
-        )
+        values = self.operands([function, *args])
+        return self.called("PyObject_CallFunctionObjArgs", values, 1, kind)
 
     def called(self, name: str, values: Sequence[Value], fixed: int, kind: Kind) -> Value:
-        values = [self.boxed(v) for v in values]
-        shown = [("ptr", v.text) for v in values]
-        given = [*shown[:fixed], ("ptr", "..."), *shown[fixed:], ("ptr", "null")]
-        return self.made(self.call(name, "ptr", *given, runs=ANY), kind)
+        given = [*(self.boxed(v) for v in values), NULL]
+        return self.given_by(name, kind, *given, fixed=fixed)
 
     # --- methods --------------------------------------------------------------------------------
 
@@ -138,40 +151,33 @@ class Calls(Raw):
         return self.called("PyObject_CallMethodObjArgs", values, 2, OBJECT)
 
     def list_append(self, owner: Value, item: Value) -> Value:
-        item = self.boxed(item)
-        given = ("ptr", owner.text), ("ptr", item.text)
-        self.fine(self.call("PyList_Append", "i32", *given))
-        return self.nothing()
+        return self.done("PyList_Append", owner, self.boxed(item), runs="")
+
+    def of_List(self, node: ast.List) -> Value:
+        values = self.operands(node.elts)
+        made = self.given_by("PyList_New", Kind("ptr", list), Value("0", INT))
+        for value in values:
+            self.list_append(made, value)
+        return made
 
     def list_clear(self, owner: Value) -> Value:
-        size = self.size(owner)
-        return self.cut(owner, "0", size)
+        return self.cut(owner, Value("0", INT), Value(self.size(owner), INT))
 
-    def cut(self, owner: Value, start: str, end: str) -> Value:
+    def cut(self, owner: Value, start: Value, end: Value) -> Value:
         """Takes elements out of a list."""
-        given = ("ptr", owner.text), ("i64", start), ("i64", end), ("ptr", "null")
         runs = freeing(owner.kind.item())
-        self.fine(self.call("PyList_SetSlice", "i32", *given, runs=runs))
-        return self.nothing()
+        return self.done("PyList_SetSlice", owner, start, end, NULL, runs=runs)
 
     def dict_get(self, owner: Value, key: Value) -> Value:
-        key = self.boxed(key)
-        given = ("ptr", owner.text), ("ptr", key.text)
-        found = self.call("PyDict_GetItemWithError", "ptr", *given, runs=ANY)
-        absent, missing, on = self.value(f"icmp eq ptr {found}, null"), self.label(), self.label()
-        self.branch(absent, missing, on)
-        self.at(missing)
-        self.check(self.value(f"icmp ne ptr {self.call('PyErr_Occurred', 'ptr')}, null"))
-        self.go(on)
-        self.at(on)
-        text = self.value(f"select i1 {absent}, ptr @None, ptr {found}")
+        found = self.call("PyDict_GetItemWithError", "ptr", owner, self.boxed(key), runs=ANY)
+        text = self.value(f"select i1 {self.is_absent(found)}, ptr @None, ptr {found}")
         kind = owner.kind.items[1] if len(owner.kind.items) == 2 else OBJECT
         if has_parts(kind.cls):
             self.refuse_others(text, kind, True, f"a value of a {owner.kind}")
         return self.borrowed(text, kind)
 
     def dict_clear(self, owner: Value) -> Value:
-        self.call("PyDict_Clear", "void", ("ptr", owner.text), runs=ANY)
+        self.call("PyDict_Clear", "void", owner, runs=ANY)
         return self.nothing()
 
     # --- what native code does itself -----------------------------------------------------------
@@ -218,55 +224,41 @@ class Calls(Raw):
         value = self.of(node)
         if value.kind != OBJECT:
             return self.real(self.unboxed(value))
-        made = Value(self.call("PyFloat_AsDouble", "double", ("ptr", value.text), runs=ANY), FLOAT)
+        made = Value(self.call("PyFloat_AsDouble", "double", value, runs=ANY), FLOAT)
         self.check_number(made)
         return made
 
     def do_bool(self, node: ast.expr) -> Value:
         return Value(self.truth(self.of(node)), BOOL)
 
-    def do_abs(self, node: ast.expr) -> Value:
-        value = self.plain(node)
-        if value.kind != FLOAT:
-            raise KitError("abs is for floats")
-        return Value(self.call("llvm.fabs.f64", "double", ("double", value.text)), FLOAT)
-
     def completed(self, value: Value) -> Value:
         """The tuple that `Parts` became; its variable is empty then."""
         if value.name is None:
             raise KitError("tuple() is for a list, or a variable of Parts")
         self.set.discard(value.name)
-        self.call("kit.filled", "void", ("ptr", value.text))
+        self.call("kit.filled", "void", value)
         return self.owned(self.take(value), Kind("ptr", tuple, value.kind.items))
 
     def do_popped(self, node: ast.expr) -> Value:
         owner = self.of(node)
-        made = self.call("kit.popped", "ptr", ("ptr", owner.text))
-        return self.made(made, owner.kind.item())
+        return self.given_by("kit.popped", owner.kind.item(), owner, runs="")
 
-    def do_parts(self, node: ast.expr) -> Value:
-        count = self.plain(node)
-        made = self.call("PyTuple_New", "ptr", ("i64", count.text), runs=ANY)
-        return self.made(made, Kind("ptr", words.Parts))
+    def do_Parts(self, node: ast.expr) -> Value:
+        return self.given_by("PyTuple_New", Kind("ptr", words.Parts), self.plain(node))
 
     def do_getattr(self, owner: ast.expr, name: ast.expr) -> Value:
-        values = self.operands([owner, name])
-        given = [("ptr", v.text) for v in values]
-        return self.made(self.call("PyObject_GetAttr", "ptr", *given, runs=ANY), OBJECT)
+        return self.given_by("PyObject_GetAttr", OBJECT, *self.operands([owner, name]))
 
     def do_hasattr(self, owner: ast.expr, name: ast.expr) -> Value:
         """Whether a slot is set."""
-        if not isinstance(name, ast.Constant) or not isinstance(name.value, str):
-            raise KitError("hasattr asks for a slot by its name")
-        at = self.slot_at(self.of(owner), name.value)
+        at = self.slot_at(self.of(owner), literal(name))
         return Value(self.value(f"icmp ne ptr {self.value(f'load ptr, ptr {at}')}, null"), BOOL)
 
     def do_new(self, node: ast.expr) -> Value:
         known, cls = self.constant(node)
         kind = Kind("ptr", cls) if known and isinstance(cls, type) else OBJECT
-        given = self.of(node)
-        types = ("ptr", given.text), ("i64", "0")
-        return self.made(self.call("PyType_GenericAlloc", "ptr", *types, runs=ANY), kind)
+        made = self.given_by("PyType_GenericAlloc", kind, self.of(node), Value("0", INT))
+        return made._replace(fresh=True)
 
     def do_keep_alive(self, node: ast.expr) -> Value:
         self.use(self.of(node))
@@ -275,21 +267,8 @@ class Calls(Raw):
     def do_word(self, node: ast.expr) -> Value:
         return self.plain(node)
 
-    def do_words(self, node: ast.expr, cls: type = words.Words) -> Value:
-        text = self.value(f"inttoptr i64 {self.plain(node).text} to ptr")
-        return Value(text, Kind("ptr", cls))
-
-    def do_ints(self, node: ast.expr) -> Value:
-        return self.do_words(node, words.Ints)
-
-    def do_reals(self, node: ast.expr) -> Value:
-        return self.do_words(node, words.Reals)
-
-    def do_singles(self, node: ast.expr) -> Value:
-        return self.do_words(node, words.Singles)
-
     def do_there(self, node: ast.expr) -> Value:
-        return self.borrowed(self.do_words(node).text, OBJECT)
+        return self.borrowed(self.pointer(self.plain(node), WORDS).text, OBJECT)
 
     def do_id(self, node: ast.expr) -> Value:
         thing = self.boxed(self.of(node))
@@ -298,9 +277,9 @@ class Calls(Raw):
     def do_call_aside(self, *nodes: ast.expr) -> Value:
         address, block = (self.unboxed(v).text for v in self.operands(nodes))
         function = self.value(f"inttoptr i64 {address} to ptr")
-        thread = self.call("PyEval_SaveThread", "ptr")
+        thread = Value(self.call("PyEval_SaveThread", "ptr"), WORDS)
         self.emit(f"call void {function}(i64 {block})")
-        self.call("PyEval_RestoreThread", "void", ("ptr", thread), runs=ANY)
+        self.call("PyEval_RestoreThread", "void", thread, runs=ANY)
         return self.nothing()
 
     def do_scratch(self, node: ast.expr) -> Value:
@@ -326,7 +305,7 @@ class Calls(Raw):
         value = self.of(node)
         if not value.kind.is_object:
             return self.fitted(value, INT, "wrapped")
-        made = Value(self.call("PyLong_AsUnsignedLongLongMask", "i64", ("ptr", value.text)), INT)
+        made = Value(self.call("PyLong_AsUnsignedLongLongMask", "i64", value), INT)
         self.check_number(made)
         return made
 
@@ -335,30 +314,11 @@ class Calls(Raw):
         return Value(self.value(f"bitcast double {number.text} to i64"), INT)
 
     def do_single_bits(self, node: ast.expr) -> Value:
-        bits = self.value(f"bitcast float {self.rounded(node)} to i32")
-        return Value(self.value(f"sext i32 {bits} to i64"), INT)
+        single = self.narrow_to(self.of(node), "float", "single_bits")
+        return self.wide(self.value(f"bitcast float {single} to i32"), "i32")
 
     def do_single(self, node: ast.expr) -> Value:
-        return Value(self.value(f"fpext float {self.rounded(node)} to double"), FLOAT)
-
-    def rounded(self, node: ast.expr) -> str:
-        """A number as a float of 32 bits."""
-        number = self.fitted(self.of(node), FLOAT, "single")
-        return self.value(f"fptrunc double {number.text} to float")
+        return self.wide(self.narrow_to(self.of(node), "float", "single"), "float")
 
     def do_get_ident(self) -> Value:
         return Value(self.call("PyThread_get_thread_ident", "i64"), INT)
-
-
-#: what native code does itself, by the method here: `do_` and its name
-INTRINSICS = {
-    id(thing): f"do_{thing.__name__.strip('_').lower()}"
-    for thing in (
-        typing.cast, len, type, int, isinstance, float, bool, abs, tuple, getattr, hasattr, id,
-        threading.get_ident, words.Parts, words.new, words.Words, words.Ints, words.Reals,
-        words.Singles, words.there, words.scratch, words.popped, words.call, words.call_aside,
-        words.wrapped, words.double_bits, words.single_bits, words.single, words.keep_alive,
-        words.word, record.put, record.put_all, memory.load, memory.store, memory.swap,
-        memory.add, memory.exchange, memory.pause, memory.divided, memory.address_of, min, max,
-    )
-}  # fmt: skip

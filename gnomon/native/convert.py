@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from gnomon.native.builder import Builder
-from gnomon.native.ir import Value
-from gnomon.native.kinds import BOOL, FLOAT, INT, PLAIN, Kind, KitError
+from gnomon.native.ir import ANY, Value
+from gnomon.native.kinds import BOOL, FLOAT, INT, NONE, PLAIN, Kind, KitError
+
+_WIDENED = {"i32": "sext i32 {} to i64", "float": "fpext float {} to double"}
+_NARROWED = {"i32": "trunc i64 {} to i32", "float": "fptrunc double {} to float"}
 
 
 class Conversions(Builder):
@@ -18,9 +21,9 @@ class Conversions(Builder):
         if kind.cls is bool:
             return Value(self.value(f"icmp eq ptr {text}, @True"), BOOL)
         if kind.cls is int:
-            made = Value(self.call("PyLong_AsLongLong", "i64", ("ptr", text)), INT)
+            made = Value(self.call("PyLong_AsLongLong", "i64", value), INT)
         elif kind.cls is float:
-            made = Value(self.call("PyFloat_AsDouble", "double", ("ptr", text)), FLOAT)
+            made = Value(self.call("PyFloat_AsDouble", "double", value), FLOAT)
         else:
             raise KitError(f"a number is needed, not {kind}")
         if not value.trusted:
@@ -31,14 +34,24 @@ class Conversions(Builder):
         """End with an error if a number stands for one."""
         if value.kind == BOOL:
             return
-        maybe, fine = self.label(), self.label()
         test = "icmp eq i64" if value.kind == INT else "fcmp oeq double"
         odd = self.value(f"{test} {value.text}, {-1 if value.kind == INT else '-1.0'}")
-        self.branch(odd, maybe, fine, rare=True)
+        self.look(odd, rare=True)
+
+    def look(self, odd: str, rare: bool) -> None:
+        """Where an answer is odd, see whether it stands for an error; end with that."""
+        maybe, fine = self.label(), self.label()
+        self.branch(odd, maybe, fine, rare)
         self.at(maybe)
-        error = self.value(f"icmp ne ptr {self.call('PyErr_Occurred', 'ptr')}, null")
-        self.branch(error, self.failure(), fine, rare=True)
+        self.check(self.value(f"icmp ne ptr {self.call('PyErr_Occurred', 'ptr')}, null"))
+        self.go(fine)
         self.at(fine)
+
+    def is_absent(self, found: str) -> str:
+        """Whether a function in C found nothing; the end if that is as an error came."""
+        absent = self.value(f"icmp eq ptr {found}, null")
+        self.look(absent, rare=False)
+        return absent
 
     def boxed(self, value: Value) -> Value:
         """The object of a number or truth."""
@@ -53,11 +66,40 @@ class Conversions(Builder):
         if kind == INT and text.lstrip("-").isdigit() and -5 <= int(text) <= 256:
             return Value(self.unit.literal(int(text)), Kind("ptr", int))
         name = "PyLong_FromLongLong" if kind == INT else "PyFloat_FromDouble"
-        return self.made(self.call(name, "ptr", (kind.llvm, text)), Kind("ptr", kind.cls))
+        return self.given_by(name, Kind("ptr", kind.cls), value, runs="")
 
     def fine(self, status: str, type: str = "i32") -> None:
         """End with an error if a status is below 0."""
         self.check(self.value(f"icmp slt {type} {status}, 0"))
+
+    def done(self, name: str, *given: Value, runs: str = ANY) -> Value:
+        """Call a function in C that gives a status, for what it does; None."""
+        self.fine(self.call(name, "i32", *given, runs=runs))
+        return Value("@None", NONE)
+
+    def wide(self, text: str, width: str) -> Value:
+        """A number of memory, or of C, in a register."""
+        how = _WIDENED.get(width, "")
+        kind = FLOAT if width in ("float", "double") else INT
+        return Value(self.value(how.format(text)) if how else text, kind)
+
+    def narrow_to(self, value: Value, width: str, what: str) -> str:
+        """A number as memory, or C, has it."""
+        kind = FLOAT if width in ("float", "double") else INT
+        text, how = self.fitted(value, kind, what).text, _NARROWED.get(width, "")
+        return self.value(how.format(text)) if how else text
+
+    def word_at(self, at: str, width: str) -> Value:
+        """The number that lies at a place in memory."""
+        return self.wide(self.value(f"load {width}, ptr {at}, align 4"), width)
+
+    def put_word(self, at: str, width: str, value: Value, what: str) -> None:
+        """Have a number lie at a place in memory."""
+        self.emit(f"store {width} {self.narrow_to(value, width, what)}, ptr {at}, align 4")
+
+    def pointer(self, address: Value, kind: Kind) -> Value:
+        """What lies at an address."""
+        return Value(self.value(f"inttoptr i64 {address.text} to ptr"), kind)
 
     def fitted(self, value: Value, kind: Kind, what: str) -> Value:
         """A value in the form of a kind; KitError where it is of another."""

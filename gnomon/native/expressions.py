@@ -22,6 +22,7 @@ from gnomon.native.kinds import (
     NONE,
     OBJECT,
     SIZED,
+    WORDS,
     Kind,
     KitError,
     has_parts,
@@ -61,10 +62,6 @@ class Expressions(Conversions):
     def operands(self, nodes: Sequence[ast.expr]) -> list[Value]:
         """The values of several expressions."""
         return [self.of(node) for node in nodes]
-
-    def is_simple(self, node: ast.expr) -> bool:
-        """Whether an expression can neither fail nor run other code."""
-        return isinstance(node, (ast.Constant, ast.Name)) or self.constant(node)[0]
 
     # --- names and constants --------------------------------------------------------------------
 
@@ -194,27 +191,21 @@ class Expressions(Conversions):
         self.allocas += [f"{place} = alloca i64" for place in places]
         for place, bound in zip(places, bounds, strict=True):
             self.emit(f"store i64 {self.unboxed(bound).text}, ptr {place}")
-        ends = [("ptr", place) for place in places]
-        size = ("i64", self.size(owner))
-        count = self.call("PySlice_AdjustIndices", "i64", size, *ends, ("i64", "1"))
+        given = [Value(self.size(owner), INT), *(Value(place, WORDS) for place in places)]
+        count = self.call("PySlice_AdjustIndices", "i64", *given, Value("1", INT))
         start = self.value(f"load i64, ptr {places[0]}")
-        given = ("ptr", self.byte_at(owner, start)), ("i64", count)
-        return self.made(self.call("PyBytes_FromStringAndSize", "ptr", *given), owner.kind)
+        data = Value(self.byte_at(owner, start), WORDS), Value(count, INT)
+        return self.given_by("PyBytes_FromStringAndSize", owner.kind, *data, runs="")
 
     def byte_at(self, owner: Value, index: str) -> str:
         """Where one of some bytes lies."""
-        first = self.call("PyBytes_AsString", "ptr", ("ptr", owner.text))
+        first = self.call("PyBytes_AsString", "ptr", owner)
         return self.value(f"getelementptr i8, ptr {first}, i64 {index}")
 
     def element(self, owner: Value, index: Value, number: int | None = None) -> Value:
         """What stands at a place of words, a list or a tuple."""
         if word_type(owner.kind.cls) is not None:
-            at, width = self.word(owner, index)
-            text = self.value(f"load {width}, ptr {at}, align 4")
-            if width in ("float", "double"):
-                single = width == "float"
-                return Value(self.value(f"fpext float {text} to double") if single else text, FLOAT)
-            return Value(text if width == "i64" else self.value(f"sext i32 {text} to i64"), INT)
+            return self.word_at(*self.word(owner, index))
         if owner.kind == GIVEN:
             outside = self.value(f"icmp uge i64 {index.text}, {self.size(owner)}")
             self.refuse(outside, IndexError, "tuple index out of range")
@@ -224,14 +215,13 @@ class Expressions(Conversions):
         if owner.kind.cls not in (list, tuple, Parts, deque):
             raise KitError(f"elements of {owner.kind} are not supported")
         if owner.kind.cls is deque:
-            found = self.call("PySequence_GetItem", "ptr", ("ptr", owner.text), ("i64", index.text))
-            made = self.made(found, owner.kind.item())
+            made = self.given_by("PySequence_GetItem", owner.kind.item(), owner, index, runs="")
             if has_parts(made.kind.cls):
                 self.refuse_others(made.text, made.kind, False, f"an element of a {owner.kind}")
             return made
-        text = self.from_end(owner, index, number)
+        place = self.from_end(owner, index, number)
         name = "PyList_GetItem" if owner.kind.cls is list else "PyTuple_GetItem"
-        found = self.call(name, "ptr", ("ptr", owner.text), ("i64", text))
+        found = self.call(name, "ptr", owner, place)
         self.check(self.value(f"icmp eq ptr {found}, null"))
         kind = owner.kind.item(number)
         if has_parts(kind.cls) and not (owner.trusted and owner.kind.cls is tuple):
@@ -244,11 +234,11 @@ class Expressions(Conversions):
         at = f"getelementptr {width}, ptr {owner.text}, i64 {index.text}"
         return self.value(at), width
 
-    def from_end(self, owner: Value, index: Value, number: int | None) -> str:
+    def from_end(self, owner: Value, index: Value, number: int | None) -> Value:
         """An index as the functions in C take it: those known to be below 0 count from the end."""
         if number is None or number >= 0:
-            return index.text
-        return self.value(f"add i64 {self.size(owner)}, {number}")
+            return index
+        return Value(self.value(f"add i64 {self.size(owner)}, {number}"), INT)
 
     def size(self, owner: Value) -> str:
         """The number of elements."""
@@ -257,7 +247,7 @@ class Expressions(Conversions):
         sizes = {list: "PyList_Size", tuple: "PyTuple_Size", dict: "PyDict_Size"}
         name = sizes.get(owner.kind.cls, "PyObject_Size")
         runs = "" if owner.kind.cls in SIZED else ANY
-        text = self.call(name, "i64", ("ptr", owner.text), runs=runs)
+        text = self.call(name, "i64", owner, runs=runs)
         if owner.kind.cls not in sizes:
             self.fine(text, "i64")
         return text
@@ -267,15 +257,6 @@ class Expressions(Conversions):
 
     def packed(self, values: Sequence[Value]) -> Value:
         """A new tuple of objects."""
-        items = tuple(v.kind for v in values)
-        given = [("i64", str(len(values))), ("ptr", "..."), *(("ptr", v.text) for v in values)]
-        made = self.call("PyTuple_Pack", "ptr", *given, runs=ANY)
-        return self.made(made, Kind("ptr", tuple, items, True))
-
-    def of_List(self, node: ast.List) -> Value:
-        values = [self.boxed(v) for v in self.operands(node.elts)]
-        made = self.made(self.call("PyList_New", "ptr", ("i64", "0"), runs=ANY), Kind("ptr", list))
-        for value in values:
-            given = ("ptr", made.text), ("ptr", value.text)
-            self.fine(self.call("PyList_Append", "i32", *given))
-        return made
+        kind = Kind("ptr", tuple, tuple(v.kind for v in values), True)
+        count = Value(str(len(values)), INT)
+        return self.given_by("PyTuple_Pack", kind, count, *values, fixed=1)

@@ -32,13 +32,19 @@ class Loop(NamedTuple):
     optional: set[str]
 
 
+class Parameter(NamedTuple):
+    """A parameter; of one that is `required` native code reads slots, and it is not to be None."""
+
+    name: str
+    kind: Kind
+    required: bool = False
+
+
 class Made(NamedTuple):
     """A native function: its text, and what those who call it have to know."""
 
     symbol: str
-    names: list[str]
-    kinds: list[Kind]
-    required: list[bool]  # parameters that native code reads slots of, and that are not to be None
+    parameters: list[Parameter]
     returns: Kind
     found: Ownership
     text: str
@@ -59,12 +65,12 @@ def make(unit: Any, function: Any, tree: ast.FunctionDef, linkage: str, symbol: 
             raise
         place = f"{function.__code__.co_filename}:{lowered.line}"
         raise KitError(f"{place}: {error}", placed=True) from None
-    names, kinds, returns = lowered.names, lowered.types, lowered.returns
+    parameters, returns = lowered.parameters, lowered.returns
     found = find_ownership(lowered.blocks, lowered.registers, may_lend=returns.is_object)
-    head = ", ".join(f"{k.llvm} %a.{n}" for n, k in zip(names, kinds, strict=True))
+    head = ", ".join(f"{p.kind.llvm} %a.{p.name}" for p in parameters)
     start = f"define {linkage} {returns.llvm} {symbol}({head})"
     text = f"{start} nounwind optsize {{\n{Emitter(lowered, found).text()}\n}}\n"
-    return Made(symbol, names, kinds, lowered.required, returns, found, text)
+    return Made(symbol, parameters, returns, found, text)
 
 
 class Lowering(Assignments):
@@ -77,14 +83,12 @@ class Lowering(Assignments):
         returns = _returned(function.__annotations__.get("return", object), space)
         super().__init__(unit, returns, space)
         self.line = tree.lineno
-        rest = [] if tree.args.vararg is None else [tree.args.vararg]
-        self.names = [a.arg for a in [*tree.args.args, *rest]]
         said = function.__annotations__
         self.result_required = is_required(said.get("return", object), space)
-        self.types = [kind_of(said.get(a.arg, object), space) for a in tree.args.args]
-        self.required = [is_required(said.get(a.arg, object), space) for a in tree.args.args]
-        self.required += [False] * len(rest)
-        self.types += [GIVEN] * len(rest)
+        kinds = [(a.arg, said.get(a.arg, object)) for a in tree.args.args]
+        self.parameters = [Parameter(n, kind_of(x, space), is_required(x, space)) for n, x in kinds]
+        if tree.args.vararg is not None:
+            self.parameters.append(Parameter(tree.args.vararg.arg, GIVEN))
 
     def lower(self) -> None:
         """Build the body."""
@@ -94,8 +98,8 @@ class Lowering(Assignments):
         if missing := [a for a in given.args if a.arg not in self.function.__annotations__]:
             raise not_annotated(self.function, missing[0].arg, missing[0].lineno)
         changed = stored(self.tree.body)
-        self.locals = changed | set(self.names)
-        for name, kind in zip(self.names, self.types, strict=True):
+        self.locals = changed | {p.name for p in self.parameters}
+        for name, kind, _ in self.parameters:
             value = Value(f"%a.{name}", kind)
             if name in changed:
                 self.assign(name, value)

@@ -6,13 +6,11 @@ objects by their addresses. Native code calls them as `kit.popped`, say.
 
 from __future__ import annotations
 
-import ctypes
-
-from gnomon.native.memory import CFunction, shared
+from gnomon.native.memory import CFunction
 from gnomon.native.words import Words, native, scratch
 from gnomon.runtime.statements import fields
 
-NONE, TYPE_ERROR, VALUE_ERROR = Words(id(None)), Words(id(TypeError)), Words(id(ValueError))
+NONE = Words(id(None))
 COUNTED = fields.count_offset() is not None
 COUNT, TYPE = (fields.count_offset() or 0) // 8, fields.type_offset() // 8
 
@@ -21,36 +19,19 @@ decrease = CFunction("void Py_DecRef(void *)")
 list_size = CFunction("long PyList_Size(void *)")
 list_item = CFunction("void * PyList_GetItem(void *, long)")
 set_slice = CFunction("int PyList_SetSlice(void *, long, long, void *)")
-new_tuple = CFunction("void * PyTuple_New(long)")
 tuple_size = CFunction("long PyTuple_Size(void *)")
 tuple_item = CFunction("void * PyTuple_GetItem(void *, long)")
 set_tuple_item = CFunction("int PyTuple_SetItem(void *, long, void *)")
-call_object = CFunction("void * PyObject_CallObject(void *, void *)")
 vectorcall = CFunction("void * PyObject_Vectorcall(void *, void *, long, void *)")
 compare = CFunction("int PyUnicode_Compare(void *, void *)")
-is_subtype = CFunction("int PyType_IsSubtype(void *, void *)")
 fetch = CFunction("void PyErr_Fetch(void *, void *, void *)")
 normalize = CFunction("void PyErr_NormalizeException(void *, void *, void *)")
 set_traceback = CFunction("int PyException_SetTraceback(void *, void *)")
-complain = CFunction("void * PyErr_Format(void *, void *, void *, ...)")
 no_memory = CFunction("void * PyErr_NoMemory()")
-raised = CFunction("void * PyErr_Occurred()")
 present_frame = CFunction("void * PyEval_GetFrame()")
 frame_before = CFunction("void * PyFrame_GetBack(void *)")
 allocate = CFunction("void * PyMem_Malloc(long)")
 free = CFunction("void PyMem_Free(void *)")
-
-
-def _text(said: bytes) -> Words:
-    """A text for functions in C."""
-    words = shared(Words, len(said) // 8 + 1)
-    ctypes.memmove(words.address, said, len(said))
-    return words
-
-
-TAKES = _text(b"%s takes %zd arguments, %zd were given")
-NEEDS = _text(b"%s: argument %s is expected")
-SHALLOW = _text(b"call stack is not deep enough")
 
 
 @native
@@ -86,24 +67,6 @@ def filled(parts: Words) -> None:
 
 
 @native
-def spread(function: Words, first: int, args: Words, count: int) -> int:
-    """Call a function with one argument, or none where that is 0, and some more."""
-    own = 0 if first == 0 else 1
-    every = new_tuple(own + count)
-    if every == 0:
-        return 0
-    if own == 1:
-        increase(first)
-        set_tuple_item(every, 0, first)
-    for k in range(count):
-        increase(args[k])
-        set_tuple_item(every, own + k, args[k])
-    answer = call_object(function, every)
-    decrease(every)
-    return answer
-
-
-@native
 def caught() -> int:
     """The error that is raised, with its traceback, and no longer raised."""
     error = scratch(3)  # class, error, traceback
@@ -118,7 +81,7 @@ def caught() -> int:
 
 @native
 def frame_at(depth: int) -> int:
-    """The frame so many calls before the present one, or 0 with an error."""
+    """The frame so many calls before the present one, or 0, maybe with an error."""
     frame = Words(present_frame())
     if frame.address == 0:  # which tells no error
         return no_memory()
@@ -127,7 +90,7 @@ def frame_at(depth: int) -> int:
         before = frame_before(frame)
         decrease(frame)
         if before == 0:
-            return 0 if raised() != 0 else complain(VALUE_ERROR, SHALLOW, None)
+            return 0
         frame = Words(before)
     return frame.address
 
@@ -169,43 +132,27 @@ def _place(table: Words, name: int) -> int:
 
 
 @native
-def mistaken(function: Words, first: int, args: Words, count: int, names: int) -> int:
-    """What a function in Python says of arguments that do not fit; `first`, or 0, is its object."""
-    own = 0 if first == 0 else 1
+def spread(function: Words, first: int, args: Words, count: int, names: int) -> int:
+    """Call a function in Python with an argument, or none where that is 0, and with an array's.
+
+    `names`, 0 for none, are those of the array's arguments behind `count`.
+    """
+    if first == 0:
+        return vectorcall(function, args, count, names)
     every = count if names == 0 else count + tuple_size(names)
-    memory = allocate(8 * (own + every + 1))  # a stack does not hold a million arguments
+    memory = allocate(8 * (every + 1))  # a stack does not hold a million arguments
     if memory == 0:
         return no_memory()
     vector = Words(memory)
     vector[0] = first
     for k in range(every):
-        vector[own + k] = args[k]
-    answer = vectorcall(function, vector, own + count, names)
+        vector[k + 1] = args[k]
+    answer = vectorcall(function, vector, count + 1, names)
     free(memory)
     return answer
 
 
-@native
-def fits(args: Words, count: int, checks: Words) -> bool:
-    """Whether Python gives what the checks say; else an error is raised.
-
-    They have the number of arguments and the function's name, then of each its class, 0 where any
-    will do, another object that it may be, and how an error calls it.
-    """
-    if count != checks[0]:
-        complain(TYPE_ERROR, TAKES, checks[1], checks[0], count)
-        return False
-    for k in range(count):
-        check = checks + (2 + 3 * k)
-        if check[0] == 0 or args[k] == check[1]:
-            continue
-        if is_subtype(Words(args[k])[TYPE], check[0]) == 0:
-            complain(TYPE_ERROR, NEEDS, checks[1], check[2])
-            return False
-    return True
-
-
-FUNCTIONS = (less, popped, filled, spread, caught, frame_at, ordered, mistaken, fits)
+FUNCTIONS = (less, popped, filled, caught, frame_at, ordered, spread)
 
 _COUNTED = f"""%at = getelementptr i64, ptr %x, i64 {COUNT}
   %count = load i64, ptr %at

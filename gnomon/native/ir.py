@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gnomon.native.kinds import HARMLESS, Kind
+from gnomon.native.kinds import HARMLESS, OBJECT, Kind
 
 FAIL = "fail"  # the label that leaves the function with the error that is raised
 ANY, HARMLESS_END = "any", "harmless"  # what may run: any code, the end of a number or text
@@ -24,6 +24,10 @@ class Value(NamedTuple):
     name: str | None = None  # the variable that it was read from
     trusted: bool = False  # it is what its kind says, as a tuple's elements are, without a look
     optional: bool = False  # it was read from a slot that may hold None
+    fresh: bool = False  # a new object, whose slots hold nothing to let go of
+
+
+NULL = Value("null", OBJECT)
 
 
 class Register:

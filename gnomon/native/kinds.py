@@ -198,3 +198,10 @@ def has_slot(cls: Any, name: str) -> bool:
 def named(node: ast.expr) -> str:
     """The text of an expression, which is mostly a name."""
     return node.id if isinstance(node, ast.Name) else ast.unparse(node)
+
+
+def literal(node: ast.expr) -> str:
+    """The name of a slot."""
+    if not (isinstance(node, ast.Constant) and isinstance(node.value, str)):
+        raise KitError(f"{ast.unparse(node)!r}: the name of a slot is a literal")
+    return node.value

@@ -10,10 +10,10 @@ import sys
 from collections import deque
 from types import CodeType, FrameType
 
-from gnomon.native.calls import INTRINSICS, Calls
-from gnomon.native.ir import ANY, Value
+from gnomon.native.calls import Calls
+from gnomon.native.ir import ANY, NULL, Value
 from gnomon.native.kinds import BOOL, INT, NONE, OBJECT, Kind, KitError
-from gnomon.native.words import Parts, word_at
+from gnomon.native.words import Parts
 
 _INNERMOST = ast.Constant(0)
 
@@ -29,30 +29,24 @@ class Library(Calls):
         return self.called("PyObject_CallFunctionObjArgs", given, 1, NONE)
 
     def of_Set(self, node: ast.Set) -> Value:
-        values = [self.boxed(v) for v in self.operands(node.elts)]
-        text = self.call("PySet_New", "ptr", ("ptr", "null"), runs=ANY)
-        made = self.made(text, Kind("ptr", set))
+        values = self.operands(node.elts)
+        made = self.given_by("PySet_New", Kind("ptr", set), NULL)
         for value in values:
             self.set_add(made, value)
         return made
 
     def set_add(self, owner: Value, item: Value) -> Value:
-        return self.of_set("PySet_Add", owner, item)
+        return self.done("PySet_Add", owner, self.boxed(item))
 
     def set_discard(self, owner: Value, item: Value) -> Value:
-        return self.of_set("PySet_Discard", owner, item)
-
-    def of_set(self, name: str, owner: Value, item: Value) -> Value:
-        item = self.boxed(item)
-        given = ("ptr", owner.text), ("ptr", item.text)
-        self.fine(self.call(name, "i32", *given, runs=ANY))
-        return self.nothing()
+        return self.done("PySet_Discard", owner, self.boxed(item))
 
     def str_startswith(self, owner: Value, start: Value) -> Value:
         if start.kind.cls is not str:
             raise KitError(f"startswith: a str is expected, not {start.kind}")
-        given = ("ptr", owner.text), ("ptr", start.text), ("i64", "0"), ("i64", str(sys.maxsize))
-        status = self.call("PyUnicode_Tailmatch", "i64", *given, ("i32", "-1"))
+        bounds = Value("0", INT), Value(str(sys.maxsize), INT)
+        given = owner, start, *bounds, Value("-1", Kind("i32", int))
+        status = self.call("PyUnicode_Tailmatch", "i64", *given)
         self.fine(status, "i64")
         return Value(self.value(f"icmp ne i64 {status}, 0"), BOOL)
 
@@ -63,17 +57,16 @@ class Library(Calls):
             return self.completed(value)
         if value.kind.cls is not list:
             raise KitError("tuple() is for a list, or a variable of Parts")
-        made = self.call("PyList_AsTuple", "ptr", ("ptr", value.text), runs=ANY)
-        return self.made(made, Kind("ptr", tuple, value.kind.items))
+        return self.given_by("PyList_AsTuple", Kind("ptr", tuple, value.kind.items), value)
 
     def do_callable(self, node: ast.expr) -> Value:
-        thing = self.boxed(self.of(node))
-        status = self.call("PyCallable_Check", "i32", ("ptr", thing.text))
+        status = self.call("PyCallable_Check", "i32", self.boxed(self.of(node)))
         return Value(self.value(f"icmp ne i32 {status}, 0"), BOOL)
 
     def int_bit_length(self, owner: Value) -> Value:
-        size = self.call("llvm.abs.i64", "i64", ("i64", self.unboxed(owner).text), ("i1", "false"))
-        zeros = self.call("llvm.ctlz.i64", "i64", ("i64", size), ("i1", "false"))
+        no = Value("false", BOOL)
+        size = Value(self.call("llvm.abs.i64", "i64", self.unboxed(owner), no), INT)
+        zeros = self.call("llvm.ctlz.i64", "i64", size, no)
         return Value(self.value(f"sub i64 64, {zeros}"), INT)
 
     def do_word_at(self, data: ast.expr, at: ast.expr) -> Value:
@@ -90,23 +83,22 @@ class Library(Calls):
 
     # --- frames ---------------------------------------------------------------------------------
 
-    def do_getframe(self, depth: ast.expr = _INNERMOST) -> Value:
+    def do__getframe(self, depth: ast.expr = _INNERMOST) -> Value:
         """A frame of what Python runs: native functions have none."""
-        text = self.call("kit.frame_at", "ptr", ("i64", self.plain(depth).text), runs=ANY)
-        return self.made(text, Kind("ptr", FrameType))
+        text = self.call("kit.frame_at", "ptr", self.plain(depth), runs=ANY)
+        self.refuse(self.is_absent(text), ValueError, "call stack is not deep enough")
+        return self.owned(text, Kind("ptr", FrameType))
 
     def frame_f_code(self, owner: Value) -> Value:
-        text = self.call("PyFrame_GetCode", "ptr", ("ptr", owner.text))
+        text = self.call("PyFrame_GetCode", "ptr", owner)
         return self.owned(text, Kind("ptr", CodeType))
 
     def frame_f_lasti(self, owner: Value) -> Value:
-        last = self.call("PyFrame_GetLasti", "i32", ("ptr", owner.text))
-        return Value(self.value(f"sext i32 {last} to i64"), INT)
+        return self.wide(self.call("PyFrame_GetLasti", "i32", owner), "i32")
 
     def code_co_filename(self, owner: Value) -> Value:
-        name = self.unit.symbol("co_filename", "", {})
-        text = self.call("PyObject_GetAttr", "ptr", ("ptr", owner.text), ("ptr", name))
-        return self.made(text, Kind("ptr", str))
+        name = Value(self.unit.symbol("co_filename", "", {}), OBJECT)
+        return self.given_by("PyObject_GetAttr", Kind("ptr", str), owner, name, runs="")
 
     # --- errors ---------------------------------------------------------------------------------
 
@@ -115,8 +107,8 @@ class Library(Calls):
         error = None if node.exc is None or node.cause is not None else self.of(node.exc)
         if error is None or not issubclass(error.kind.cls, BaseException):
             raise KitError(f"{ast.unparse(node)!r}: an exception is expected")
-        given = ("ptr", self.class_at(error.text)), ("ptr", error.text)
-        self.call("PyErr_SetObject", "void", *given, runs=ANY)
+        cls = Value(self.class_at(error.text), OBJECT)
+        self.call("PyErr_SetObject", "void", cls, error, runs=ANY)
         self.go(self.failure())
         return True
 
@@ -124,16 +116,10 @@ class Library(Calls):
         """Go on where an error of a class was raised, which is so no more; else end with it."""
         assert handler.type is not None
         cls = self.constant(handler.type)[1]
-        found = self.call("PyErr_ExceptionMatches", "i32", ("ptr", self.of(handler.type).text))
+        found = self.call("PyErr_ExceptionMatches", "i32", self.of(handler.type))
         self.check(self.value(f"icmp eq i32 {found}, 0"))
         if handler.name is None:
             self.call("PyErr_Clear", "void")
             return
         text = self.call("kit.caught", "ptr", runs=ANY)
         self.assign(handler.name, self.owned(text, Kind("ptr", cls)))
-
-
-INTRINSICS.update(
-    (id(thing), f"do_{thing.__name__.strip('_').lower()}")
-    for thing in (callable, sys._getframe, word_at)
-)

@@ -124,14 +124,6 @@ def add(place: Words, number: int, order: str = "seq_cst") -> int:
         return before
 
 
-def exchange(place: Words, number: int, order: str = "seq_cst") -> int:
-    """Set a word, at once for all threads; what it was."""
-    with _atomic:
-        before = place[0]
-        place[0] = number
-        return before
-
-
 def pause() -> None:
     """Tell the processor that a loop waits for another thread."""
 

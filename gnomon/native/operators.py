@@ -79,8 +79,8 @@ class Operators(Expressions):
         if value.kind == BOOL:
             return value.text
         if value.kind in (INT, FLOAT):
-            test = "icmp ne i64 {}, 0" if value.kind == INT else "fcmp une double {}, 0.0"
-            return self.value(test.format(value.text))
+            zero = value._replace(text="0" if value.kind == INT else "0.0")
+            return self.compared(ast.NotEq, value, zero).text
         if value.kind.cls is bool:
             return self.unboxed(value).text
         if not value.kind.is_object:
@@ -88,7 +88,7 @@ class Operators(Expressions):
         if value.kind.cls in (list, tuple, dict):
             return self.value(f"icmp ne i64 {self.size(value)}, 0")
         runs = "" if value.kind.cls in SIZED else ANY
-        status = self.call("PyObject_IsTrue", "i32", ("ptr", value.text), runs=runs)
+        status = self.call("PyObject_IsTrue", "i32", value, runs=runs)
         self.fine(status)
         return self.value(f"icmp ne i32 {status}, 0")
 
@@ -148,10 +148,13 @@ class Operators(Expressions):
             return self.identity(a, b, "eq" if isinstance(operator, ast.Is) else "ne")
         if isinstance(operator, (ast.In, ast.NotIn)):
             return self.contained(a, b, isinstance(operator, ast.In))
-        a, b = self.alike(a, b)
-        whole, real = _COMPARED[type(operator)]
-        how = f"fcmp {real}" if a.kind == FLOAT else f"icmp {whole}"
-        return Value(self.value(f"{how} {a.kind.llvm} {a.text}, {b.text}"), BOOL)
+        return self.compared(type(operator), *self.alike(a, b))
+
+    def compared(self, how: type, a: Value, b: Value) -> Value:
+        """How two numbers of one kind compare."""
+        whole, real = _COMPARED[how]
+        test = f"fcmp {real}" if a.kind == FLOAT else f"icmp {whole}"
+        return Value(self.value(f"{test} {a.kind.llvm} {a.text}, {b.text}"), BOOL)
 
     def identity(self, a: Value, b: Value, how: str) -> Value:
         a, b = (self.boxed(x) if x.kind == BOOL else x for x in (a, b))
@@ -162,9 +165,7 @@ class Operators(Expressions):
     def contained(self, key: Value, owner: Value, yes: bool) -> Value:
         if owner.kind.cls is not dict:
             raise KitError(f"`in` asks dictionaries, not {owner.kind}")
-        key = self.boxed(key)
-        given = ("ptr", owner.text), ("ptr", key.text)
-        status = self.call("PyDict_Contains", "i32", *given, runs=ANY)
+        status = self.call("PyDict_Contains", "i32", owner, self.boxed(key), runs=ANY)
         self.fine(status)
         return Value(self.value(f"icmp {'ne' if yes else 'eq'} i32 {status}, 0"), BOOL)
 

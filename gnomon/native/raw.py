@@ -13,15 +13,13 @@ from typing import Any
 
 from gnomon.native import memory
 from gnomon.native.builder import Builder
-from gnomon.native.ir import Value
-from gnomon.native.kinds import BOOL, FLOAT, INT, NONE, Kind, KitError, word_type
+from gnomon.native.ir import NULL, Value
+from gnomon.native.kinds import BOOL, INT, NONE, WORDS, Kind, KitError, word_type
 from gnomon.native.memory import CFunction
 from gnomon.native.operators import Operators
 
-_WORDS: dict[Any, tuple[Kind, str]] = {
-    int: (INT, "i64"), memory.Int32: (INT, "i32"), float: (FLOAT, "double"),
-}  # fmt: skip
-_IN_C = {"int": "i32", "long": "i64", "void *": "ptr"}
+_WORDS: dict[Any, str] = {int: "i64", memory.Int32: "i32", float: "double"}
+_IN_C = {"int": "i32", "long": "i64", "float": "float", "double": "double", "void *": "ptr"}
 _PAUSES = {"x86_64": "pause", "aarch64": "isb", "arm64": "isb"}
 _ORDERS = ("monotonic", "acquire", "release", "acq_rel", "seq_cst")
 
@@ -29,13 +27,12 @@ _ORDERS = ("monotonic", "acquire", "release", "acq_rel", "seq_cst")
 class Raw(Operators):
     """Values of what `memory.py` has."""
 
-    def of_struct(self, cls: Any, node: ast.expr) -> Value:
-        """A struct at an address."""
-        text = self.value(f"inttoptr i64 {self.plain(node).text} to ptr")
-        return Value(text, Kind("ptr", cls))
+    def of_words(self, cls: Any, node: ast.expr) -> Value:
+        """Words, a struct for one, at an address."""
+        return self.pointer(self.plain(node), Kind("ptr", cls))
 
-    def field(self, owner: Value, name: str) -> tuple[str, Kind, str]:
-        """Where a word of a struct lies, its kind, and LLVM's type of it."""
+    def field(self, owner: Value, name: str) -> tuple[str, str]:
+        """Where a word of a struct lies, and LLVM's type of it."""
         cls = owner.kind.cls
         if name not in getattr(cls, "fields", ()):
             raise KitError(f"{cls.__name__} has no word {name!r}")
@@ -45,28 +42,16 @@ class Raw(Operators):
         said = memory.kinds(cls)[name]
         if said not in _WORDS:
             raise KitError(f"{cls.__name__}.{name}: a word is an int, an Int32 or a float")
-        return at, *_WORDS[said]
+        return at, _WORDS[said]
 
     def slot(self, owner: Value, name: str) -> Value:
         """What stands in a word of a struct, or a slot of an object."""
         if word_type(owner.kind.cls) is None:
             return super().slot(owner, name)
-        at, kind, width = self.field(owner, name)
-        text = self.value(f"load {width}, ptr {at}, align 4")
-        return Value(self.wide(text, width), kind)
+        return self.word_at(*self.field(owner, name))
 
     def set_word(self, owner: Value, name: str, value: Value) -> None:
-        at, kind, width = self.field(owner, name)
-        text = self.narrow_to(self.fitted(value, kind, name).text, width)
-        self.emit(f"store {width} {text}, ptr {at}, align 4")
-
-    def wide(self, text: str, width: str) -> str:
-        """An integer in a register."""
-        return self.value(f"sext i32 {text} to i64") if width == "i32" else text
-
-    def narrow_to(self, text: str, width: str) -> str:
-        """An integer as memory or C has it."""
-        return self.value(f"trunc i64 {text} to i32") if width == "i32" else text
+        self.put_word(*self.field(owner, name), value, name)
 
     # --- functions in C -------------------------------------------------------------------------
 
@@ -79,32 +64,26 @@ class Raw(Operators):
         if len(values) < len(fixed) or (len(values) > len(fixed) and not varies):
             raise KitError(f"{function.name} takes {len(fixed)} arguments")
         given = [self.as_c(v, kind) for v, kind in zip(values, fixed, strict=False)]
-        if varies:
-            rest = [("ptr" if word_type(v.kind.cls) else "i64", v.text) for v in values]
-            given += [("ptr", "..."), *rest[len(fixed) :]]
+        given += values[len(fixed) :]
         result = "void" if function.result == "void" else _IN_C[function.result]
-        text = Builder.call(self, function.name, result, *given)
+        most = len(fixed) if varies else None
+        text = Builder.call(self, function.name, result, *given, fixed=most)
         if result == "void":
             return self.nothing()
         if result == "ptr":
             return Value(self.value(f"ptrtoint ptr {text} to i64"), INT)
-        return Value(self.wide(text, result), INT)
+        return self.wide(text, result)
 
-    def as_c(self, value: Value, kind: str) -> tuple[str, str]:
+    def as_c(self, value: Value, kind: str) -> Value:
         """An argument as a function in C takes it."""
-        if kind == "float":
-            double = self.fitted(value, FLOAT, kind).text
-            return kind, self.value(f"fptrunc double {double} to float")
-        if kind == "double":
-            return kind, self.fitted(value, FLOAT, kind).text
-        if kind == "void *":
-            if value.kind == NONE:
-                return "ptr", "null"
-            if word_type(value.kind.cls) is not None:
-                return "ptr", value.text
-            return "ptr", self.value(f"inttoptr i64 {self.fitted(value, INT, kind).text} to ptr")
-        width = _IN_C[kind]
-        return width, self.narrow_to(self.fitted(value, INT, kind).text, width)
+        if kind != "void *":
+            width = _IN_C[kind]
+            return Value(self.narrow_to(value, width, kind), Kind(width, value.kind.cls))
+        if value.kind == NONE:
+            return NULL
+        if word_type(value.kind.cls) is not None:
+            return value
+        return self.pointer(self.fitted(value, INT, kind), WORDS)
 
     def do_address_of(self, node: ast.expr) -> Value:
         known, function = self.constant(node)
@@ -129,13 +108,13 @@ class Raw(Operators):
         return str(name)
 
     def number_for(self, node: ast.expr, width: str) -> str:
-        return self.narrow_to(self.fitted(self.of(node), INT, "a word").text, width)
+        return self.narrow_to(self.of(node), width, "a word")
 
     def do_load(self, place: ast.expr, order: ast.expr | None = None) -> Value:
         width, at = self.place(place)
         align = int(width[1:]) // 8
         text = self.value(f"load atomic {width}, ptr {at} {self.order(order)}, align {align}")
-        return Value(self.wide(text, width), INT)
+        return self.wide(text, width)
 
     def do_store(self, place: ast.expr, number: ast.expr, order: ast.expr | None = None) -> Value:
         width, at = self.place(place)
@@ -153,20 +132,11 @@ class Raw(Operators):
         pair = self.value(f"cmpxchg ptr {at}, {given} {name} {failed}")
         return Value(self.value(f"extractvalue {{ {width}, i1 }} {pair}, 1"), BOOL)
 
-    def do_add(self, *nodes: ast.expr) -> Value:
-        return self.changed("add", *nodes)
-
-    def do_exchange(self, *nodes: ast.expr) -> Value:
-        return self.changed("xchg", *nodes)
-
-    def changed(
-        self, how: str, place: ast.expr, number: ast.expr, order: ast.expr | None = None
-    ) -> Value:
-        """What a word was before it was changed."""
+    def do_add(self, place: ast.expr, number: ast.expr, order: ast.expr | None = None) -> Value:
         width, at = self.place(place)
         text = self.number_for(number, width)
-        before = self.value(f"atomicrmw {how} ptr {at}, {width} {text} {self.order(order)}")
-        return Value(self.wide(before, width), INT)
+        before = self.value(f"atomicrmw add ptr {at}, {width} {text} {self.order(order)}")
+        return self.wide(before, width)
 
     def do_pause(self) -> Value:
         name = _PAUSES.get(platform.machine())
@@ -181,19 +151,17 @@ class Raw(Operators):
         return Value(self.value(f"udiv i64 {a}, {b}"), INT)
 
     def do_min(self, *nodes: ast.expr) -> Value:
-        return self.extreme("slt", "olt", nodes)
+        return self.extreme(ast.Lt, nodes)
 
     def do_max(self, *nodes: ast.expr) -> Value:
-        return self.extreme("sgt", "ogt", nodes)
+        return self.extreme(ast.Gt, nodes)
 
-    def extreme(self, whole: str, real: str, nodes: Sequence[ast.expr]) -> Value:
+    def extreme(self, how: type, nodes: Sequence[ast.expr]) -> Value:
         """The second of two numbers where it compares so with the first, else the first."""
         if len(nodes) != 2:
             raise KitError("min() and max() take two numbers")
         a, b = self.alike(*self.operands(nodes))
-        test = f"fcmp {real}" if a.kind == FLOAT else f"icmp {whole}"
-        kind = a.kind.llvm
-        chosen = self.value(f"{test} {kind} {b.text}, {a.text}")
+        chosen, kind = self.compared(how, b, a).text, a.kind.llvm
         return Value(self.value(f"select i1 {chosen}, {kind} {b.text}, {kind} {a.text}"), a.kind)
 
     def nothing(self) -> Value:

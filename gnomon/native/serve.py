@@ -32,10 +32,7 @@ def served(*functions: Any) -> tuple[Callable[..., Any], ...]:
     Raises:
         KitError: no native code can be made of one of them.
     """
-    code = _served(functions)
-    if code is None:
-        return functions
-    return tuple([_bare(code, function) for function in functions])
+    return _bare(functions, _served(functions))
 
 
 @once
@@ -43,29 +40,8 @@ def served_from_disk(*functions: Any) -> tuple[Callable[..., Any], ...] | None:
     """What `served` gives; None where it would have to compile."""
     if not fields.readable():
         return functions
-    code = _kept(functions)
-    return None if code is None else tuple([_bare(code, function) for function in functions])
-
-
-class ForMany:
-    """Functions that go through many things: native from the first time that there are `MANY`.
-
-    Called with how many there are, it gives what to call. Loading code takes a millisecond, so a
-    program that has few does without.
-    """
-
-    MANY = 8
-
-    def __init__(self, *functions: Any) -> None:
-        self._functions = functions
-        self._native: tuple[Callable[..., Any], ...] = ()
-
-    def __call__(self, count: int) -> tuple[Callable[..., Any], ...]:
-        if count < self.MANY:
-            return self._functions
-        if not self._native:
-            self._native = served(*self._functions)
-        return self._native
+    code = _kept(_name(functions), _helpers())
+    return None if code is None else _bare(functions, code)
 
 
 class Later:
@@ -106,18 +82,14 @@ def compiled(*functions: Any) -> tuple[Callable[..., Any], ...]:
     Raises:
         KitError: as `served`.
     """
-    try:
-        code = code_of(functions)
-    except NoSource:
+    return _bare(functions, _served(functions, everywhere=True))
+
+
+def _bare(functions: tuple[Any, ...], code: jit.Module | None) -> tuple[Callable[..., Any], ...]:
+    """What to call in place of each function: itself where there is no code."""
+    if code is None:
         return functions
-    return tuple([_bare(code, function) for function in functions])
-
-
-def _bare(code: jit.Module, function: Any) -> Callable[..., Any]:
-    """What to call in place of a function."""
-    name, words = function.__name__, bool(function.__defaults__)
-    method = Method(name, code.address(name), function.__doc__ or "", words=words)
-    return bound(for_good(method), None)
+    return tuple([bound(_method(code, function, 0), None) for function in functions])
 
 
 @once
@@ -131,7 +103,7 @@ def methods(*pairs: tuple[type, Any]) -> tuple[Any, ...]:
     code = _served(functions, as_methods=True)
     if code is None:
         return functions
-    return tuple(method_of(cls, _method(code, function)) for cls, function in pairs)
+    return tuple(method_of(cls, _method(code, function, 1)) for cls, function in pairs)
 
 
 @once
@@ -144,28 +116,30 @@ def binding(function: Any) -> Callable[[Any], Callable[..., Any]]:
     code = _served((function,), as_methods=True)
     if code is None:
         return functools.partial(functools.partial, function)
-    return functools.partial(bound, _method(code, function))
+    return functools.partial(bound, _method(code, function, 1))
 
 
-def _method(code: jit.Module, function: Any) -> Method:
-    """The record of a function whose first argument is an object's own."""
+def _method(code: jit.Module, function: Any, own: int) -> Method:
+    """The record of a function, of whose arguments `own` is an object's own or none is."""
     inner, name = function.__code__, function.__name__
     left_out = function.__defaults__ or ()
-    names = ["$self", *inner.co_varnames[1 : inner.co_argcount]]
+    names = ["$self"] * own + [*inner.co_varnames[own : inner.co_argcount]]
     plain = len(names) - len(left_out)
     names[plain:] = [f"{n}={x!r}" for n, x in zip(names[plain:], left_out, strict=True)]
-    names += [] if left_out else ["/"]
+    names += ["/"] if names and not left_out else []
     if inner.co_flags & CO_VARARGS:
         names.append(f"*{inner.co_varnames[inner.co_argcount]}")
     doc = f"{name}({', '.join(names)})\n--\n\n{function.__doc__ or ''}"
-    none = inner.co_argcount == 1 and len(names) == 2
+    none = names == ["$self", "/"]
     return for_good(Method(name, code.address(name), doc, none, words=bool(left_out)))
 
 
-def _served(functions: tuple[Any, ...], as_methods: bool = False) -> jit.Module | None:
-    """The code of functions, if native code is served, and can be made."""
+def _served(
+    functions: tuple[Any, ...], as_methods: bool = False, everywhere: bool = False
+) -> jit.Module | None:
+    """The code of functions, if native code is served, or asked for everywhere, and can be made."""
     try:
-        return code_of(functions, as_methods) if fields.readable() else None
+        return code_of(functions, as_methods) if everywhere or fields.readable() else None
     except NoSource:
         return None
 
@@ -198,37 +172,26 @@ def code_of(
     symbols: Mapping[str, int] | None = None,
 ) -> jit.Module:
     """The linked code of functions, never freed: from disk, or compiled now."""
-    kept = _kept(functions, as_methods, raw=raw, symbols=symbols)
+    name = _name(functions, as_methods, raw)
+    given = dict(symbols or {}) if raw else _helpers()
+    kept = _kept(name, given)
     if kept is not None:
         return kept
-    given = dict(symbols or {}) if raw else _helpers()
-    if raw:
-        unit = load_module("gnomon.native.raw_unit").RawUnit(functions)
-    else:
-        unit = load_module("gnomon.native.unit").Unit(functions, as_methods)
+    units = load_module("gnomon.native.unit")
+    unit = units.RawUnit(functions) if raw else units.Unit(functions, as_methods)
     beside = marshal.dumps(unit.relied)
     found = addresses(list(unit.things.values()), unit.relied) | given
-    keep = _name(functions, as_methods, raw) if _is_kept(unit, beside) else None
+    keep = name if _is_kept(unit, beside) else None
     return for_good(objects.make(keep, unit.text, beside, symbols=found))
 
 
-def _kept(
-    functions: tuple[Any, ...],
-    as_methods: bool = False,
-    *,
-    raw: bool = False,
-    symbols: Mapping[str, int] | None = None,
-) -> jit.Module | None:
-    """The linked code of functions, never freed, if it is on disk."""
-    name = _name(functions, as_methods, raw)
-    if name is None:
-        return None
-    given = dict(symbols or {}) if raw else _helpers()
-    kept = objects.load(name, lambda beside: symbols_of(beside) | given)
-    return None if kept is None else for_good(kept.module)
+def _kept(name: str | None, given: dict[str, int]) -> jit.Module | None:
+    """The linked code of functions, never freed, if it is on disk under their name."""
+    kept = name and objects.load(name, lambda beside: symbols_of(beside) | given)
+    return for_good(kept.module) if kept else None
 
 
-def _name(functions: tuple[Any, ...], as_methods: bool, raw: bool) -> str | None:
+def _name(functions: tuple[Any, ...], as_methods: bool = False, raw: bool = False) -> str | None:
     """The name of functions' code on disk; None where nothing is kept."""
     names = [f"{f.__module__}.{f.__qualname__}" for f in functions]
     return objects.name_of("native", sys.version, str(as_methods), str(raw), *names)

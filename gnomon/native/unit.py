@@ -1,6 +1,7 @@
 """Units: the text of some functions, of all native functions that those call, and of entries.
 
-An entry is what Python calls: it looks at what comes, and gives back objects.
+An entry is what Python calls: it looks at what comes, and gives back objects. The functions of a
+*raw* unit know no objects and raise no errors, for all native code to call by their names.
 """
 
 from __future__ import annotations
@@ -20,10 +21,22 @@ from gnomon.expr.source import parsed
 from gnomon.native.calls import Calls
 from gnomon.native.dependencies import ALWAYS, NoSource, content, name_of
 from gnomon.native.emit import Emitter
-from gnomon.native.function import Lowering, Made, make
+from gnomon.native.function import Lowering, Made, Parameter, make
 from gnomon.native.helpers import TEXT
-from gnomon.native.ir import Value
-from gnomon.native.kinds import GIVEN, OBJECT, PLAIN, Kind, KitError, takes_none, word_type
+from gnomon.native.ir import NULL, Value
+from gnomon.native.kinds import (
+    BOOL,
+    GIVEN,
+    INT,
+    NONE,
+    OBJECT,
+    PLAIN,
+    WORDS,
+    Kind,
+    KitError,
+    takes_none,
+    word_type,
+)
 from gnomon.native.ownership import find_ownership
 from gnomon.runtime.statements import fields
 
@@ -226,36 +239,25 @@ class Entry(Calls):
 
     def text(self) -> str:
         """The function's text; it has the name of the one in Python."""
-        made, name = self.made_of, self.function.__name__
-        first = int(self.as_method)
-        if self.as_method and made.kinds[:1] in ([], [GIVEN]):
+        name, parameters = self.function.__name__, self.made_of.parameters
+        several = any(p.kind == GIVEN for p in parameters)
+        if self.as_method and len(parameters) <= several:
             raise KitError(f"{name}: the first parameter of a method is its object")
-        self.fixed = len(made.names) - first - (GIVEN in made.kinds)  # arguments that there must be
-        self.bare = self.as_method and len(made.names) == 1  # a method without arguments gets none
-        self.named = bool(self.function.__defaults__)  # arguments may be given by name, or left out
-        self.args = "%sorted" if self.named else "%args"
-        checks = self._sort(first) if self.named else ""
-        checks += "" if self.bare else self._check(first)
-        values = [self._argument(k) for k in range(len(made.names))]
-        shown = ", ".join(f"{v.kind.llvm} {v.text}" for v in values)
-        text = self.value(f"call {made.returns.llvm} {made.symbol}({shown})")
-        self.result(self._answer(text))
+        given = parameters[self.as_method :]
+        self.fixed = len(given) - several  # arguments that there must be
+        bare = self.as_method and not given  # a method without arguments gets none
+        named = bool(self.function.__defaults__)  # arguments may be given by name, or left out
+        self.args = "%sorted" if named else "%args"
+        table = self._sort([p.name for p in given], several) if named else ""
+        if not bare and not named:
+            self._refuse_count(several)
+        values = [self._argument(*each) for each in enumerate(parameters)]
+        self.result(self.boxed(self.answer_of(self.made_of, values)))
         found = find_ownership(self.blocks, self.registers, may_lend=False)
-        given = "ptr %self, ptr %args" + ("" if self.bare else ", i64 %count")
-        given += ", ptr %keywords" if self.named else ""
+        taken = "ptr %self, ptr %args" + ("" if bare else ", i64 %count")
+        taken += ", ptr %keywords" if named else ""
         body = Emitter(self, found).text()
-        return f"{checks}define ptr @{name}({given}) nounwind optsize {{\n{body}\n}}\n"
-
-    def _answer(self, text: str) -> Value:
-        """What the native function gave, as an object."""
-        made = self.made_of
-        if not made.returns.is_object:
-            return self.boxed(self.status(text, made.returns, made.found.fails))
-        if not made.found.lends:
-            return self.owned(text, OBJECT)  # null, too: an error
-        if made.found.fails:
-            self.check(self.value(f"icmp eq ptr {text}, null"))
-        return self.borrowed(text, OBJECT)
+        return f"{table}define ptr @{name}({taken}) nounwind optsize {{\n{body}\n}}\n"
 
     def _given(self, k: int) -> str:
         """The object that Python gives for a parameter."""
@@ -264,13 +266,13 @@ class Entry(Calls):
         place = self.value(f"getelementptr ptr, ptr {self.args}, i64 {k - self.as_method}")
         return self.value(f"load ptr, ptr {place}")
 
-    def _sort(self, first: int) -> str:
+    def _sort(self, names: list[str], several: bool) -> str:
         """Put arguments in the order of their parameters, or have the function in Python complain.
 
         Gives the table of the parameters' names, and of what stands for those that are left out.
         """
-        function, names = self.function, self.made_of.names[first:]
-        if GIVEN in self.made_of.kinds:
+        function = self.function
+        if several:
             raise KitError(f"{function.__name__}: defaults and `*` do not go together")
         left_out = [None] * len(names) + [repr(x) for x in function.__defaults__]
         rows = []
@@ -279,13 +281,14 @@ class Entry(Calls):
             rows.append(f"ptr {self.unit.symbol(name, name, {})}, ptr {stands}")
         table, right, wrong = f'@"places.{function.__name__}"', self.label(), self.label()
         self.allocas.append(f"%sorted = alloca ptr, i64 {len(names)}")
-        given = [("ptr", "%args"), ("i64", "%count"), ("ptr", "%keywords")]
-        fits = self.call("kit.ordered", "i1", *given, ("ptr", "%sorted"), ("ptr", table))
+        given = Value("%args", WORDS), Value("%count", INT), Value("%keywords", OBJECT)
+        sorts = Value("%sorted", WORDS), Value(table, WORDS)
+        fits = self.call("kit.ordered", "i1", *given, *sorts)
         self.branch(fits, right, wrong)
         self.at(wrong)
-        shown = self.unit.symbol(function, function.__name__, self.space)
-        itself = "%self" if first else "null"
-        answer = self.call("kit.mistaken", "ptr", ("ptr", shown), ("ptr", itself), *given)
+        shown = Value(self.unit.symbol(function, function.__name__, self.space), OBJECT)
+        itself = Value("%self", OBJECT) if self.as_method else NULL
+        answer = self.call("kit.spread", "ptr", shown, itself, *given)
         self.result(self.owned(answer, OBJECT))  # null, too: an error
         self.at(right)
         types = "i64" + ", ptr, ptr" * len(rows)
@@ -300,63 +303,81 @@ class Entry(Calls):
         symbol: str = self.unit.symbol(thing, shown, {"__name__": ""})
         return symbol
 
-    def _argument(self, k: int) -> Value:
+    def _refuse_count(self, several: bool) -> None:
+        """Refuse another number of arguments."""
+        wrong = self.value(f"icmp {'slt' if several else 'ne'} i64 %count, {self.fixed}")
+        said = f"{self.function.__name__} takes {self.fixed} arguments, %zd were given"
+        self.refuse(wrong, TypeError, said, Value("%count", INT))
+
+    def _argument(self, k: int, parameter: Parameter) -> Value:
         """What Python gives, in the form that the native function takes."""
-        kind, name = self.made_of.kinds[k], self.made_of.names[k]
+        name, kind, _ = parameter
+        what = f"{self.function.__name__}: argument {name!r}"
         if kind == GIVEN:
             start = self.value(f"getelementptr ptr, ptr %args, i64 {self.fixed}")
             half = self.value(f"insertvalue {GIVEN.llvm} poison, ptr {start}, 0")
             more = self.value(f"sub i64 %count, {self.fixed}")
             return Value(self.value(f"insertvalue {GIVEN.llvm} {half}, i64 {more}, 1"), GIVEN)
         if word_type(kind.cls) is not None:
-            raise KitError(f"{self.function.__name__}: {name!r}: Python gives no Words")
+            raise KitError(f"{what}: Python gives no Words")
+        given = self._given(k)
         if kind.llvm in PLAIN:
-            return self.unboxed(Value(self._given(k), Kind("ptr", kind.cls)))
-        return Value(self._given(k), kind)
+            return self.unboxed(Value(given, Kind("ptr", kind.cls)))
+        if kind.cls is not object and k >= self.as_method:
+            none = takes_none(self.function.__annotations__[name], self.space)
+            self.refuse_others(given, kind, none, what)
+        return Value(given, kind)
 
-    def _check(self, first: int) -> str:
-        """Look at the number and the classes of arguments: at once if they are exactly those said.
 
-        Gives the table by which others are looked at.
-        """
-        made, name = self.made_of, self.function.__name__
-        fine, look, rows = self.label(), self.label(), []
-        several = GIVEN in made.kinds
-        count = str(self.fixed) if self.named else "%count"
-        wrong = f"icmp {'slt' if several else 'ne'} i64 {count}, {self.fixed}"
-        self._unless(self.value(wrong), look)
-        for k in range(first, first + self.fixed):
-            kind, none = (
-                made.kinds[k],
-                takes_none(self.function.__annotations__[made.names[k]], self.space),
-            )
-            wanted = "null"
-            if kind.is_object and kind.cls is not object:
-                wanted = self.unit.class_symbol(kind.cls)
-                text, on = self._given(k), self.label()
-                if none:
-                    self.branch(self.value(f"icmp eq ptr {text}, @None"), on, label := self.label())
-                    self.at(label)
-                self._unless(self.value(f"icmp ne ptr {self.class_at(text)}, {wanted}"), look)
-                self.go(on)
-                self.at(on)
-            said = self.unit.text_symbol(f"{made.names[k]!r}: {kind}")
-            rows.append(f"ptr {wanted}, ptr {'@None' if none else 'null'}, ptr {said}")
-        self.go(fine)
-        self.at(look)
-        table = f'@"checks.{name}"'
-        if several:
-            count = self.call("llvm.smin.i64", "i64", ("i64", "%count"), ("i64", str(self.fixed)))
-        fits = self.call("kit.fits", "i1", ("ptr", self.args), ("i64", count), ("ptr", table))
-        self.check(self.value(f"xor i1 {fits}, true"))
-        self.go(fine)
-        self.at(fine)
-        head = f"i64 {len(rows)}, ptr {self.unit.text_symbol(name)}"
-        types = "i64, ptr" + ", ptr, ptr, ptr" * len(rows)
-        return f"{table} = private constant {{{types}}} {{{', '.join([head, *rows])}}}\n"
+# --- without Python -------------------------------------------------------------------------------
 
-    def _unless(self, wrong: str, look: str) -> None:
-        """Go on, unless something is not exactly as said."""
-        fine = self.label()
-        self.branch(wrong, look, fine, rare=True)
-        self.at(fine)
+
+class RawLowering(Lowering):
+    """Lowers a function that needs nothing of Python."""
+
+    def thing(self, thing: Any, node: ast.expr | None = None) -> Value:
+        if thing is None:
+            return Value("null", NONE)
+        if isinstance(thing, bool):
+            return Value(str(thing).lower(), BOOL)
+        return super().thing(thing, node)
+
+    def call(
+        self, name: str, result: str, *given: Value, runs: str = "", fixed: int | None = None
+    ) -> str:
+        if name.startswith("Py"):
+            raise KitError(f"{name}: a raw function has no objects")
+        return super().call(name, result, *given, runs=runs, fixed=fixed)
+
+    def boxed(self, value: Value) -> Value:
+        raise KitError(f"{value.kind}: a raw function has no objects")
+
+    def failure(self) -> str:
+        raise KitError("a raw function raises no error")
+
+
+class RawUnit(Unit):
+    """The text of a raw unit, whose functions native code calls by their names."""
+
+    lowering = RawLowering
+    short = 20
+    helpers, type_offset = "", None
+
+    def __init__(self, functions: Sequence[Any]) -> None:
+        self._entries = functions
+        super().__init__(functions)
+
+    def entry(self, function: Any, as_method: bool) -> str:
+        self.function(function)
+        return ""
+
+    def head_of(self, function: Any) -> tuple[str, str]:
+        if function in self._entries:
+            return "external", f"@{function.__name__}"
+        return super().head_of(function)
+
+    def symbol(self, thing: Any, shown: str, space: Mapping[str, Any]) -> str:
+        kind: Any = type(thing)
+        if word_type(kind) is None:
+            raise KitError(f"{shown}: a raw function has no objects")
+        return super().symbol(thing, shown, space)

@@ -10,7 +10,7 @@ import ctypes
 import struct
 from collections.abc import Callable
 from types import FunctionType
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar
 
 from gnomon.base import GnomonError
 from gnomon.ground.record import whole as whole  # noqa: PLC0414  a word of native functions
@@ -18,6 +18,7 @@ from gnomon.runtime.ffi import Block
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
+N = TypeVar("N", int, float)
 #: an integer as the object that it is: passed on without being read; `int` is 64 bits of a register
 Boxed = Annotated[int, "boxed"]
 
@@ -82,8 +83,35 @@ def not_annotated(function: Any, name: str, line: int | None = None) -> KitError
     return KitError(said, placed=True)
 
 
-class Words:
-    """Words of 64 bits in native memory, from an address on; their user owns the memory.
+class Memory(Generic[N]):
+    """Numbers in native memory, from an address on; their user owns the memory."""
+
+    __slots__ = ("_block", "address")
+
+    _number: ClassVar[Any]  # how ctypes has one of them,
+    _size: ClassVar[int]  # and its bytes
+
+    def __init__(self, address: int, block: Block | None = None) -> None:
+        self.address = address
+        self._block = block
+
+    def __getitem__(self, index: int) -> N:
+        found: N = self._number.from_address(self.address + self._size * index).value
+        return found
+
+    def __setitem__(self, index: int, number: N) -> None:
+        self._number.from_address(self.address + self._size * index).value = number
+
+    def __add__(self, count: int) -> Self:
+        return type(self)(self.address + self._size * count, self._block)
+
+    def __len__(self) -> int:
+        """How many words `scratch` gave; not for native code."""
+        return 0 if self._block is None else len(self._block.words)
+
+
+class Words(Memory[int]):
+    """Words of 64 bits with a sign.
 
     >>> w = scratch(3)
     >>> w[1] = 2**64 - 5
@@ -91,28 +119,14 @@ class Words:
     (-5, 3)
     """
 
-    __slots__ = ("_block", "address")
+    __slots__ = ()
 
-    def __init__(self, address: int, block: Block | None = None) -> None:
-        self.address = address
-        self._block = block
-
-    def __getitem__(self, index: int) -> int:
-        return ctypes.c_int64.from_address(self.address + 8 * index).value
-
-    def __setitem__(self, index: int, number: int) -> None:
-        ctypes.c_int64.from_address(self.address + 8 * index).value = wrapped(number)
-
-    def __add__(self, count: int) -> Self:
-        return type(self)(self.address + 8 * count, self._block)
-
-    def __len__(self) -> int:
-        """How many `scratch` gave; not for native code."""
-        return 0 if self._block is None else len(self._block.words)
+    _number: ClassVar[Any] = ctypes.c_int64
+    _size = 8
 
 
 class Ints(Words):
-    """Integers of 32 bits with a sign, in native memory.
+    """Integers of 32 bits with a sign.
 
     >>> w = scratch(1)
     >>> w[0] = 5 << 32 | 7
@@ -122,18 +136,12 @@ class Ints(Words):
 
     __slots__ = ()
 
-    def __getitem__(self, index: int) -> int:
-        return ctypes.c_int32.from_address(self.address + 4 * index).value
-
-    def __setitem__(self, index: int, number: int) -> None:
-        ctypes.c_int32.from_address(self.address + 4 * index).value = wrapped(number)
-
-    def __add__(self, count: int) -> Self:
-        return type(self)(self.address + 4 * count, self._block)
+    _number: ClassVar[Any] = ctypes.c_int32
+    _size = 4
 
 
-class Reals:
-    """Floats of 64 bits in native memory, from an address on; their user owns the memory.
+class Reals(Memory[float]):
+    """Floats of 64 bits.
 
     >>> w = scratch(2)
     >>> x = Reals(w.address)
@@ -142,23 +150,14 @@ class Reals:
     0.5
     """
 
-    __slots__ = ("address",)
+    __slots__ = ()
 
-    def __init__(self, address: int) -> None:
-        self.address = address
-
-    def __getitem__(self, index: int) -> float:
-        return ctypes.c_double.from_address(self.address + 8 * index).value
-
-    def __setitem__(self, index: int, number: float) -> None:
-        ctypes.c_double.from_address(self.address + 8 * index).value = number
-
-    def __add__(self, count: int) -> Self:
-        return type(self)(self.address + 8 * count)
+    _number: ClassVar[Any] = ctypes.c_double
+    _size = 8
 
 
 class Singles(Reals):
-    """Floats of 32 bits in native memory.
+    """Floats of 32 bits.
 
     >>> w = scratch(1)
     >>> x = Singles(w.address)
@@ -169,14 +168,8 @@ class Singles(Reals):
 
     __slots__ = ()
 
-    def __getitem__(self, index: int) -> float:
-        return ctypes.c_float.from_address(self.address + 4 * index).value
-
-    def __setitem__(self, index: int, number: float) -> None:
-        ctypes.c_float.from_address(self.address + 4 * index).value = number
-
-    def __add__(self, count: int) -> Self:
-        return type(self)(self.address + 4 * count)
+    _number: ClassVar[Any] = ctypes.c_float
+    _size = 4
 
 
 def scratch(count: int) -> Words:
@@ -225,6 +218,15 @@ def word(number: int) -> int:
     if wrapped(number) != number:
         raise OverflowError("an integer has more than 64 bits")
     return number
+
+
+@native
+def word_or(number: Boxed, other: int) -> int:
+    """An integer of 64 bits with a sign, or another in place of one that has more."""
+    try:
+        return word(number)
+    except OverflowError:
+        return other
 
 
 def word_at(data: bytes, at: int) -> int:

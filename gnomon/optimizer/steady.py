@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 
-from gnomon.native.serve import ForMany
+from gnomon.native.serve import served
 from gnomon.native.words import Boxed, native
 from gnomon.ndarray.core.array import Array, address_of
+from gnomon.runtime.once import once
+
+MANY = 8  # things that pay for a millisecond in which native code is loaded
 
 
 @native
@@ -40,4 +44,11 @@ def count_updates(counts: dict[Any, Any], indices: tuple[Any, ...], count: Boxed
         counts[index] = count
 
 
-ways = ForMany(are_at, are_known, count_updates)
+@once
+def _natively() -> tuple[Callable[..., Any], ...]:
+    return served(are_at, are_known, count_updates)
+
+
+def ways(count: int) -> tuple[Callable[..., Any], ...]:
+    """The functions above, for so many things: native ones for many."""
+    return _natively() if count >= MANY else (are_at, are_known, count_updates)

@@ -9,7 +9,6 @@ from gnomon.native.memory import (
     add,
     address_of,
     divided,
-    exchange,
     load,
     pause,
     shared,
@@ -72,10 +71,10 @@ def atomics(r: Record, count: int) -> bool:
     narrow = Ints(r.address + 8 * Record.narrow)
     store(narrow, r.total, "release")
     before = add(r, count) + add(narrow, -1, "monotonic")
-    r.third = exchange(r + Record.other, load(narrow, "acquire"))
+    r.third = add(r + Record.other, load(narrow, "acquire"), "acq_rel")
     done = swap(narrow, count, 9, "acq_rel")
     if swap(r, 7, before, "release") or not done:
-        before = exchange(narrow, count, "acquire") + load(r)
+        before = add(narrow, count, "acquire") + load(r)
     r.other = before
     return done
 

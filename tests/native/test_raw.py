@@ -14,8 +14,8 @@ from gnomon import config
 from gnomon.base import GnomonError
 from gnomon.native.kinds import KitError
 from gnomon.native.memory import shared
-from gnomon.native.raw_unit import RawUnit
 from gnomon.native.serve import raw_code
+from gnomon.native.unit import RawUnit
 from gnomon.native.words import Words, native
 from gnomon.runtime.ffi import Block
 

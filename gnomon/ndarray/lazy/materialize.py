@@ -71,7 +71,7 @@ def _are_noted(group: FusionGroup, address: int, fast_path: Words, integers: Wor
         number = float(given[row[0]])
         if row[1] == DOUBLE:
             integers[count + 1 + k] = double_bits(number)
-        elif row[1] == FLOAT and abs(number) < LARGE:
+        elif row[1] == FLOAT and number < LARGE and number > -LARGE:
             integers[count + 1 + k] = single_bits(number)
         else:
             return False

@@ -19,7 +19,7 @@ from gnomon import config
 from gnomon.engine.var import is_free
 from gnomon.ground.record import Frozen, put
 from gnomon.native.serve import binding
-from gnomon.native.words import native, new, whole
+from gnomon.native.words import native, new, whole, word_or
 from gnomon.ndarray.core.array import Array, address_of
 from gnomon.ndarray.core.layout import Layout
 from gnomon.ndarray.core.mode import is_recording
@@ -151,11 +151,8 @@ def _exactly(x: object) -> object:
         return x
     if type(x) is not int:
         return None
-    try:
-        exact = x >= -_EXACT and x <= _EXACT
-    except OverflowError:
-        return None
-    return float(x) if exact else None
+    number = word_or(x, _EXACT + 1)
+    return float(number) if number >= -_EXACT and number <= _EXACT else None
 
 
 @native

@@ -114,9 +114,14 @@ def _key(
 
 
 @native
-def _is_noted(array: Array, addresses: Words, k: int) -> bool:
-    """Whether the address of an array is noted: one that is not written, nor about to be."""
-    if array._pending_in is not None or not is_free(array._chunk):
+def _is_noted(array: Array, engine: Engine | None, addresses: Words, k: int) -> bool:
+    """Whether the address of an array is noted: one that is not written, nor about to be.
+
+    With an `engine`, work of its behind the program may be writing it.
+    """
+    if array._pending_in is not None:
+        return False
+    if not (is_free(array._chunk) if engine is None else is_coming(engine, array._chunk)):
         return False
     addresses[k] = address_of(array)
     return True
@@ -125,7 +130,7 @@ def _is_noted(array: Array, addresses: Words, k: int) -> bool:
 @native
 def _is_writable(out: Array, layout: object, addresses: Words, k: int) -> bool:
     """Whether an array may be written to at once, and so is noted."""
-    if out._layout is not layout or not _is_noted(out, addresses, k):
+    if out._layout is not layout or not _is_noted(out, None, addresses, k):
         return False
     chunk = out._chunk
     return is_unread(chunk) and not chunk.shared and not chunk.pending_readers
@@ -134,19 +139,22 @@ def _is_writable(out: Array, layout: object, addresses: Words, k: int) -> bool:
 @native
 def _are_gathered(
     arrays: tuple[object, ...], out: Array | None, key: tuple[object, ...], addresses: Words,
-    recording: bool,
+    recording: bool, engine: Engine | None,
 ) -> bool:  # fmt: skip
-    """Whether all arrays are there as the key has them, and their addresses are noted."""
+    """Whether all arrays are there as the key has them, and their addresses are noted.
+
+    With an `engine`, work of its behind the program may be writing them.
+    """
     for k in range(len(arrays)):
         if not _is_usual(arrays[k], recording):
             return False
         array = cast(Array, arrays[k])
-        if not _is_noted(array, addresses, k):
+        if not _is_noted(array, engine, addresses, k):
             return False
         if _part(array, out) is not key[k]:
             return False
-        if out is not None and array._chunk.shared:  # maybe that of `out` under another name
-            return False
+        if array._chunk.shared and (out is not None or engine is not None):
+            return False  # maybe that of `out` under another name
     return True
 
 
@@ -175,7 +183,7 @@ def _applied(
         if not _is_writable(out, key[count], integers, count):
             return None
         made = [out]
-    if not is_unobserved() or not _are_gathered(arrays, out, key, integers, recording):
+    if not is_unobserved() or not _are_gathered(arrays, out, key, integers, recording, None):
         return None
     _put_numbers(entry[2], own + len(made))
     fire(fast_path, integers)
@@ -204,25 +212,6 @@ def _pushed(
 
 
 @native
-def _are_coming(
-    engine: Engine, arrays: tuple[object, ...], key: tuple[object, ...], addresses: Words,
-    recording: bool,
-) -> bool:  # fmt: skip
-    """As `_are_gathered`, of arrays that work behind the program may still be writing."""
-    for k in range(len(arrays)):
-        if not _is_usual(arrays[k], recording):
-            return False
-        array = cast(Array, arrays[k])
-        if array._pending_in is not None or array._layout is not key[k]:
-            return False
-        chunk = array._chunk
-        if chunk.shared or not is_coming(engine, chunk):
-            return False
-        addresses[k] = address_of(array)
-    return True
-
-
-@native
 def _is_begun(
     long: Long, arrays: tuple[object, ...], key: tuple[object, ...], integers: Words,
     made: list[Array], recording: bool,
@@ -232,7 +221,7 @@ def _is_begun(
     if engine is None or not goes_behind(engine):
         return False
     with resting():
-        if not is_unobserved() or not _are_coming(engine, arrays, key, integers, recording):
+        if not is_unobserved() or not _are_gathered(arrays, None, key, integers, recording, engine):
             return False
         task = popped(long.streamed.spare)
         if task is None:

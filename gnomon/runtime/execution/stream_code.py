@@ -24,7 +24,6 @@ from gnomon.native.memory import (
     Struct,
     add,
     address_of,
-    exchange,
     load,
     pause,
     shared,
@@ -319,7 +318,7 @@ def stream_wait(wait: Wait) -> None:
 @native
 def stream_hold(unused: int) -> None:
     """From now on no task runs; a signal's handler may fork amidst a fork, where it is held."""
-    if exchange(HELD, 1) == 0:
+    if swap(HELD, 0, 1):
         while not swap(BATON, 0, 1):
             doze(MOST)
 
@@ -327,7 +326,7 @@ def stream_hold(unused: int) -> None:
 @native
 def stream_let_go(unused: int) -> None:
     """Goes on after `hold`."""
-    if exchange(HELD, 0) != 0:
+    if swap(HELD, 1, 0):
         store(BATON, 0)
         if waits():
             wake()

@@ -46,7 +46,7 @@ from gnomon.native.words import (
     new,
     there,
     variant,
-    word,
+    word_or,
     wrapped,
 )
 from gnomon.runtime.ffi import Block
@@ -101,10 +101,7 @@ def find(a: int, b: int, c: int, d: int) -> Words:
 @native
 def _kind(number: Boxed) -> int:
     """The kind of a whole number."""
-    try:
-        value = word(number)
-    except OverflowError:
-        return id(int)
+    value = word_or(number, _HIGH)
     if value >= 0 and value < 128:
         return TINY
     return MIDDLE if value >= _LOW and value < _HIGH else id(int)
@@ -153,17 +150,10 @@ def _applied(fn: ScalarFn, count: int, a: object, b: object, c: object) -> Map |
         return None
     pattern = cast(Pattern, there(entry[0]))
     modular = entry[1] != 0
-    args: tuple[Any, ...]
-    if count == 2:
-        args = (operand(a, pattern, modular), operand(b, pattern, modular))
-    elif count == 1:
-        args = (operand(a, pattern, modular),)
-    else:
-        args = (
-            operand(a, pattern, modular),
-            operand(b, pattern, modular),
-            operand(c, pattern, modular),
-        )
+    x = operand(a, pattern, modular)
+    y = operand(b, pattern, modular) if count > 1 else None
+    z = operand(c, pattern, modular) if count > 2 else None
+    args: tuple[Any, ...] = (x, y) if count == 2 else (x,) if count == 1 else (x, y, z)
     made = new(Map)
     put(made, "fn", fn)
     put(made, "args", args)
@@ -181,25 +171,19 @@ def _of_one(self: Expr) -> object:
 
 
 @native
-def _of_left(fn: ScalarFn, method: Any, self: Expr, other: object) -> object:
-    made = _applied(fn, 2, self, other, None)
-    return method(self, other) if made is None else made
-
-
-@native
-def _of_right(fn: ScalarFn, method: Any, self: Expr, other: object) -> object:
-    made = _applied(fn, 2, other, self, None)
+def _of_two(fn: ScalarFn, method: Any, self: Expr, other: object, is_right: bool) -> object:
+    made = _applied(fn, 2, other, self, None) if is_right else _applied(fn, 2, self, other, None)
     return method(self, other) if made is None else made
 
 
 @native
 def _left(self: Expr, other: object) -> object:
-    return _of_left(FN, METHOD, self, other)
+    return _of_two(FN, METHOD, self, other, False)
 
 
 @native
 def _right(self: Expr, other: object) -> object:
-    return _of_right(FN, METHOD, self, other)
+    return _of_two(FN, METHOD, self, other, True)
 
 
 @native
@@ -234,12 +218,7 @@ def calling() -> Any:
 @native
 def _plain(x: object) -> int:
     """What an argument, or an element of one, is looked for by: its value or its address."""
-    if type(x) is int:
-        try:
-            return word(x)
-        except OverflowError:
-            return id(x)
-    return id(x)
+    return word_or(x, id(x)) if type(x) is int else id(x)
 
 
 @native

@@ -15,7 +15,7 @@ from gnomon.native.words import (
     scratch,
     there,
     variant,
-    word,
+    word_or,
 )
 from gnomon.runtime.statements import fields
 from gnomon.runtime.statements.call_cache_code import (
@@ -56,10 +56,7 @@ def _bound(x: object) -> int:
         return ABSENT
     if type(x) is not int:
         return _NEITHER
-    try:
-        found = word(x)
-    except OverflowError:
-        return _NEITHER
+    found = word_or(x, LARGE)
     return found if found > -LARGE and found < LARGE else _NEITHER
 
 
@@ -173,13 +170,8 @@ def _setitem(self: Handle, key: object, value: object) -> None:
 
 
 @native
-def _put(saver: str, method: Any, self: Handle, value: object) -> object:
-    return self if _is_stored(saver, self, value) else method(self, value)
-
-
-@native
 def _assigned(self: Handle, value: object) -> object:
-    return _put(SAVER, METHOD, self, value)
+    return self if _is_stored(SAVER, self, value) else METHOD(self, value)
 
 
 @native
