@@ -59,7 +59,6 @@ def main(options: argparse.Namespace) -> int:
         made, found = _counted(partial(warm, *given))
     else:
         made, found = _typically()
-    if options.model is None:
         objects.set_prepared()
     seconds = time.perf_counter() - began
     print(f"{made} kernels compiled into {place.folder}, {found} were there: {seconds:.1f} s")
