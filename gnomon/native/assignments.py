@@ -81,7 +81,7 @@ class Assignments(Library):
             self.release(*self.exchanged(owner, target.attr, text))
 
     def exchanged(self, owner: Value, name: str, text: str) -> tuple[str, str]:
-        """Set a slot; what it held, and what may run where that goes."""
+        """Set a slot; gives what it held, and what may run when that is released."""
         at = self.slot_at(owner, name)
         old = self.value(f"load ptr, ptr {at}")
         self.emit(f"store ptr {text}, ptr {at}")
