@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -54,6 +55,17 @@ def test_typical_work_is_done_and_known():
     assert re.search(r"^\d+ kernels compiled into .*, \d+ were there", first.stdout)
     found = subprocess.run([*command, "doctor"], capture_output=True, text=True, check=True)
     assert "those of typical work are there" in found.stdout
+
+
+@pytest.mark.long
+def test_processes_end_with_their_parts(tmp_path):
+    """Also where the one that began them was killed: then nobody has the pipe any more."""
+    command = [sys.executable, "-m", "gnomon", "cache", "warm"]
+    variables = os.environ | {"GNOMON_CACHE_DIR": str(tmp_path)}
+    with subprocess.Popen(command, env=variables, stderr=subprocess.PIPE) as began:
+        time.sleep(5)  # they have begun
+        began.kill()
+        began.communicate(timeout=300)
 
 
 def test_options_of_a_network_ask_for_one(capsys):

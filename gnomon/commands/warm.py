@@ -59,7 +59,6 @@ def main(options: argparse.Namespace) -> int:
         made, found = _counted(partial(warm, *given))
     else:
         made, found = _typically()
-    if options.model is None:
         objects.set_prepared()
     seconds = time.perf_counter() - began
     print(f"{made} kernels compiled into {place.folder}, {found} were there: {seconds:.1f} s")
@@ -123,7 +122,9 @@ def _typically() -> tuple[int, int]:
         GnomonError: as `_counted`, or one of them was killed.
     """
     try:
-        with ProcessPoolExecutor(len(typical.PARTS), get_context("spawn")) as workers:
+        with ProcessPoolExecutor(
+            len(typical.PARTS), get_context("spawn"), max_tasks_per_child=1
+        ) as workers:  # one that has done its part ends by itself, even if this process was killed
             counts = list(workers.map(_part, typical.PARTS))
     except BrokenProcessPool as error:
         raise GnomonError("cache warm: a process that compiled was killed") from error

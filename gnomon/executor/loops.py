@@ -24,7 +24,6 @@ from gnomon.graph.infer import complete
 from gnomon.graph.node import Graph
 from gnomon.ndarray.core.layout import dense
 from gnomon.ndarray.lazy.on_data import over
-from gnomon.ops.control import runners
 from gnomon.ops.host import store
 
 Arrays = list[Any]
@@ -450,11 +449,9 @@ class CondRunner(Runner):
         return {}
 
 
-def enter() -> None:
-    """Have executors run the operators of control flow."""
-    for name, runner in (
-        ("_foreach", ForEachRunner),
-        ("_while_loop", WhileRunner),
-        ("_cond", CondRunner),
-    ):
-        runners.register(name, runner)
+#: What runs each operator of control flow.
+RUNNERS: dict[str, type[Runner]] = {
+    "_foreach": ForEachRunner,
+    "_while_loop": WhileRunner,
+    "_cond": CondRunner,
+}

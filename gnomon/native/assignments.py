@@ -14,8 +14,8 @@ from gnomon.native.kinds import (
     KitError,
     has_parts,
     kind_of,
-    literal,
     named,
+    slot_name,
     slot_of,
     word_type,
 )
@@ -81,7 +81,7 @@ class Assignments(Library):
             self.release(*self.exchanged(owner, target.attr, text))
 
     def exchanged(self, owner: Value, name: str, text: str) -> tuple[str, str]:
-        """Set a slot; what it held, and what may run where that goes."""
+        """Set a slot; gives what it held, and what may run when that is released."""
         at = self.slot_at(owner, name)
         old = self.value(f"load ptr, ptr {at}")
         self.emit(f"store ptr {text}, ptr {at}")
@@ -90,11 +90,11 @@ class Assignments(Library):
     def do_put(self, owner: ast.expr, name: ast.expr, value: ast.expr) -> Value:
         """`put(owner, "name", value)`: a slot that Python's own assignments may not set."""
         if self.constant(name)[0]:
-            target = ast.Attribute(owner, literal(name), ast.Store())
+            target = ast.Attribute(owner, slot_name(name), ast.Store())
             self.put_slot(ast.copy_location(target, name), self.of(value))
             return self.nothing()
         values = [self.boxed(v) for v in self.operands([owner, name, value])]
-        return self.done("PyObject_GenericSetAttr", *values)
+        return self.call_status("PyObject_GenericSetAttr", *values)
 
     def do_put_all(
         self, owner: ast.expr, names: ast.expr, values: ast.expr, unset: ast.expr | None = None
@@ -108,9 +108,9 @@ class Assignments(Library):
         ):
             raise KitError("put_all: tuples are expected")
         thing, given = self.of(owner), zip(names.elts, self.operands(values.elts), strict=True)
-        fitted = [(literal(name), self.suited(thing, literal(name), x)) for name, x in given]
+        fitted = [(slot_name(name), self.suited(thing, slot_name(name), x)) for name, x in given]
         changes = [(name, self.take(value)) for name, value in fitted]
-        changes += [(literal(name), "null") for name in gone.elts]
+        changes += [(slot_name(name), "null") for name in gone.elts]
         for old, runs in [self.exchanged(thing, *change) for change in changes]:
             self.release(old, runs)
         return self.nothing()
@@ -130,10 +130,10 @@ class Assignments(Library):
     def put_element(self, target: ast.Subscript, value: Value) -> None:
         owner, index = self.operands([target.value, target.slice])
         if word_type(owner.kind.cls) is not None:
-            self.put_word(*self.word(owner, self.unboxed(index)), value, "a word")
+            self.store_word(*self.word(owner, self.unboxed(index)), value, "a word")
             return
         if owner.kind.cls is dict:
-            self.done("PyDict_SetItem", owner, self.boxed(index), self.boxed(value))
+            self.call_status("PyDict_SetItem", owner, self.boxed(index), self.boxed(value))
             return
         if owner.kind.cls not in (list, Parts):
             raise KitError(f"elements of {owner.kind} cannot be set")
@@ -142,7 +142,7 @@ class Assignments(Library):
         own = Value(self.take(self.boxed(value)), OBJECT)
         name = "PyTuple_SetItem" if owner.kind.cls is Parts else "PyList_SetItem"
         runs = "" if owner.kind.cls is Parts else freeing(owner.kind.item())
-        self.done(name, owner, place, own, runs=runs)
+        self.call_status(name, owner, place, own, runs=runs)
 
     def on_Delete(self, node: ast.Delete) -> None:
         for target in node.targets:
@@ -150,7 +150,7 @@ class Assignments(Library):
                 raise KitError(f"{ast.unparse(node)!r} is not supported")
             owner, index = self.operands([target.value, target.slice])
             if owner.kind.cls is deque:
-                self.done("PySequence_DelItem", owner, self.unboxed(index))
+                self.call_status("PySequence_DelItem", owner, self.unboxed(index))
                 continue
             if owner.kind.cls is not list:
                 raise KitError("del is for elements of lists and deques")

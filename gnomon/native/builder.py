@@ -51,7 +51,7 @@ class Builder:
         self.loops: list[Any] = []  # those here, the outermost first
         self.rests: list[str] = []  # of the collector, likewise: whether it was on before
         self._count = 0
-        self._raises: dict[tuple[type, str, str], str] = {}
+        self._raises: dict[tuple[type, str, str, tuple[str, ...]], str] = {}
         self._sources: dict[str, int] = {}  # names in the text: the registers that keep it valid
         self._exact: dict[str, Register] = {}  # names in the text: the register with this object
         self.blocks: list[Block] = []
@@ -125,7 +125,8 @@ class Builder:
 
     def refuse(self, wrong: str, cls: type, said: str, *told: Value) -> None:
         """End with an error of that class if something is wrong; its text tells of values."""
-        fine, known = self.label(), (cls, said, self.failure())
+        known = cls, said, self.failure(), tuple(x.text for x in told)
+        fine = self.label()
         raises = self._raises.get(known) or self.label()
         self.branch(wrong, raises, fine, rare=True)
         if known not in self._raises:
@@ -153,10 +154,10 @@ class Builder:
         self._sources[text], self._exact[text] = register.bit, register
         return Value(text, kind)
 
-    def given_by(
+    def call_object(
         self, name: str, kind: Kind, *given: Value, runs: str = ANY, fixed: int | None = None
     ) -> Value:
-        """The new object that a function in C gives, unless there was an error."""
+        """Call a function in C for the new object that it returns, null for an error."""
         text = self.call(name, "ptr", *given, runs=runs, fixed=fixed)
         self.check(self.value(f"icmp eq ptr {text}, null"))
         return self.owned(text, kind)

@@ -30,8 +30,8 @@ from gnomon.native.kinds import (
     has_parts,
     has_slot,
     kind_of,
-    literal,
     returns_of,
+    slot_name,
     word_type,
 )
 from gnomon.native.memory import CFunction
@@ -124,7 +124,7 @@ class Calls(Raw):
             Value(self.value(f"extractvalue {GIVEN.llvm} {rest.text}, {k}"), kind)
             for k, kind in enumerate((WORDS, INT))
         ]
-        return self.given_by("kit.spread", OBJECT, *given, *array, NULL)  # without names
+        return self.call_object("kit.spread", OBJECT, *given, *array, NULL)  # without names
 
     def of_python(self, function: ast.expr, kind: Kind, args: Sequence[ast.expr]) -> Value:
         """A call of an object, as Python would."""
@@ -133,7 +133,7 @@ class Calls(Raw):
 
     def called(self, name: str, values: Sequence[Value], fixed: int, kind: Kind) -> Value:
         given = [*(self.boxed(v) for v in values), NULL]
-        return self.given_by(name, kind, *given, fixed=fixed)
+        return self.call_object(name, kind, *given, fixed=fixed)
 
     # --- methods --------------------------------------------------------------------------------
 
@@ -151,11 +151,11 @@ class Calls(Raw):
         return self.called("PyObject_CallMethodObjArgs", values, 2, OBJECT)
 
     def list_append(self, owner: Value, item: Value) -> Value:
-        return self.done("PyList_Append", owner, self.boxed(item), runs="")
+        return self.call_status("PyList_Append", owner, self.boxed(item), runs="")
 
     def of_List(self, node: ast.List) -> Value:
         values = self.operands(node.elts)
-        made = self.given_by("PyList_New", Kind("ptr", list), Value("0", INT))
+        made = self.call_object("PyList_New", Kind("ptr", list), Value("0", INT))
         for value in values:
             self.list_append(made, value)
         return made
@@ -166,7 +166,7 @@ class Calls(Raw):
     def cut(self, owner: Value, start: Value, end: Value) -> Value:
         """Takes elements out of a list."""
         runs = freeing(owner.kind.item())
-        return self.done("PyList_SetSlice", owner, start, end, NULL, runs=runs)
+        return self.call_status("PyList_SetSlice", owner, start, end, NULL, runs=runs)
 
     def dict_get(self, owner: Value, key: Value) -> Value:
         found = self.call("PyDict_GetItemWithError", "ptr", owner, self.boxed(key), runs=ANY)
@@ -241,23 +241,23 @@ class Calls(Raw):
 
     def do_popped(self, node: ast.expr) -> Value:
         owner = self.of(node)
-        return self.given_by("kit.popped", owner.kind.item(), owner, runs="")
+        return self.call_object("kit.popped", owner.kind.item(), owner, runs="")
 
     def do_Parts(self, node: ast.expr) -> Value:
-        return self.given_by("PyTuple_New", Kind("ptr", words.Parts), self.plain(node))
+        return self.call_object("PyTuple_New", Kind("ptr", words.Parts), self.plain(node))
 
     def do_getattr(self, owner: ast.expr, name: ast.expr) -> Value:
-        return self.given_by("PyObject_GetAttr", OBJECT, *self.operands([owner, name]))
+        return self.call_object("PyObject_GetAttr", OBJECT, *self.operands([owner, name]))
 
     def do_hasattr(self, owner: ast.expr, name: ast.expr) -> Value:
         """Whether a slot is set."""
-        at = self.slot_at(self.of(owner), literal(name))
+        at = self.slot_at(self.of(owner), slot_name(name))
         return Value(self.value(f"icmp ne ptr {self.value(f'load ptr, ptr {at}')}, null"), BOOL)
 
     def do_new(self, node: ast.expr) -> Value:
         known, cls = self.constant(node)
         kind = Kind("ptr", cls) if known and isinstance(cls, type) else OBJECT
-        made = self.given_by("PyType_GenericAlloc", kind, self.of(node), Value("0", INT))
+        made = self.call_object("PyType_GenericAlloc", kind, self.of(node), Value("0", INT))
         return made._replace(fresh=True)
 
     def do_keep_alive(self, node: ast.expr) -> Value:

@@ -36,10 +36,10 @@ class Conversions(Builder):
             return
         test = "icmp eq i64" if value.kind == INT else "fcmp oeq double"
         odd = self.value(f"{test} {value.text}, {-1 if value.kind == INT else '-1.0'}")
-        self.look(odd, rare=True)
+        self.raise_pending(odd, rare=True)
 
-    def look(self, odd: str, rare: bool) -> None:
-        """Where an answer is odd, see whether it stands for an error; end with that."""
+    def raise_pending(self, odd: str, rare: bool) -> None:
+        """End with the error that an odd answer may stand for, if one was raised."""
         maybe, fine = self.label(), self.label()
         self.branch(odd, maybe, fine, rare)
         self.at(maybe)
@@ -48,9 +48,9 @@ class Conversions(Builder):
         self.at(fine)
 
     def is_absent(self, found: str) -> str:
-        """Whether a function in C found nothing; the end if that is as an error came."""
+        """Whether a function in C found nothing; ends with the error if one was raised."""
         absent = self.value(f"icmp eq ptr {found}, null")
-        self.look(absent, rare=False)
+        self.raise_pending(absent, rare=False)
         return absent
 
     def boxed(self, value: Value) -> Value:
@@ -66,14 +66,14 @@ class Conversions(Builder):
         if kind == INT and text.lstrip("-").isdigit() and -5 <= int(text) <= 256:
             return Value(self.unit.literal(int(text)), Kind("ptr", int))
         name = "PyLong_FromLongLong" if kind == INT else "PyFloat_FromDouble"
-        return self.given_by(name, Kind("ptr", kind.cls), value, runs="")
+        return self.call_object(name, Kind("ptr", kind.cls), value, runs="")
 
     def fine(self, status: str, type: str = "i32") -> None:
         """End with an error if a status is below 0."""
         self.check(self.value(f"icmp slt {type} {status}, 0"))
 
-    def done(self, name: str, *given: Value, runs: str = ANY) -> Value:
-        """Call a function in C that gives a status, for what it does; None."""
+    def call_status(self, name: str, *given: Value, runs: str = ANY) -> Value:
+        """Call a function in C whose status is below 0 for an error; gives None."""
         self.fine(self.call(name, "i32", *given, runs=runs))
         return Value("@None", NONE)
 
@@ -89,11 +89,11 @@ class Conversions(Builder):
         text, how = self.fitted(value, kind, what).text, _NARROWED.get(width, "")
         return self.value(how.format(text)) if how else text
 
-    def word_at(self, at: str, width: str) -> Value:
+    def load_word(self, at: str, width: str) -> Value:
         """The number that lies at a place in memory."""
         return self.wide(self.value(f"load {width}, ptr {at}, align 4"), width)
 
-    def put_word(self, at: str, width: str, value: Value, what: str) -> None:
+    def store_word(self, at: str, width: str, value: Value, what: str) -> None:
         """Have a number lie at a place in memory."""
         self.emit(f"store {width} {self.narrow_to(value, width, what)}, ptr {at}, align 4")
 

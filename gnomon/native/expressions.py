@@ -195,7 +195,7 @@ class Expressions(Conversions):
         count = self.call("PySlice_AdjustIndices", "i64", *given, Value("1", INT))
         start = self.value(f"load i64, ptr {places[0]}")
         data = Value(self.byte_at(owner, start), WORDS), Value(count, INT)
-        return self.given_by("PyBytes_FromStringAndSize", owner.kind, *data, runs="")
+        return self.call_object("PyBytes_FromStringAndSize", owner.kind, *data, runs="")
 
     def byte_at(self, owner: Value, index: str) -> str:
         """Where one of some bytes lies."""
@@ -205,7 +205,7 @@ class Expressions(Conversions):
     def element(self, owner: Value, index: Value, number: int | None = None) -> Value:
         """What stands at a place of words, a list or a tuple."""
         if word_type(owner.kind.cls) is not None:
-            return self.word_at(*self.word(owner, index))
+            return self.load_word(*self.word(owner, index))
         if owner.kind == GIVEN:
             outside = self.value(f"icmp uge i64 {index.text}, {self.size(owner)}")
             self.refuse(outside, IndexError, "tuple index out of range")
@@ -215,7 +215,7 @@ class Expressions(Conversions):
         if owner.kind.cls not in (list, tuple, Parts, deque):
             raise KitError(f"elements of {owner.kind} are not supported")
         if owner.kind.cls is deque:
-            made = self.given_by("PySequence_GetItem", owner.kind.item(), owner, index, runs="")
+            made = self.call_object("PySequence_GetItem", owner.kind.item(), owner, index, runs="")
             if has_parts(made.kind.cls):
                 self.refuse_others(made.text, made.kind, False, f"an element of a {owner.kind}")
             return made
@@ -259,4 +259,4 @@ class Expressions(Conversions):
         """A new tuple of objects."""
         kind = Kind("ptr", tuple, tuple(v.kind for v in values), True)
         count = Value(str(len(values)), INT)
-        return self.given_by("PyTuple_Pack", kind, count, *values, fixed=1)
+        return self.call_object("PyTuple_Pack", kind, count, *values, fixed=1)

@@ -200,8 +200,8 @@ def named(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ast.unparse(node)
 
 
-def literal(node: ast.expr) -> str:
-    """The name of a slot."""
+def slot_name(node: ast.expr) -> str:
+    """The name of a slot, from the literal that it has to be."""
     if not (isinstance(node, ast.Constant) and isinstance(node.value, str)):
         raise KitError(f"{ast.unparse(node)!r}: the name of a slot is a literal")
     return node.value

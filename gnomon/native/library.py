@@ -30,16 +30,16 @@ class Library(Calls):
 
     def of_Set(self, node: ast.Set) -> Value:
         values = self.operands(node.elts)
-        made = self.given_by("PySet_New", Kind("ptr", set), NULL)
+        made = self.call_object("PySet_New", Kind("ptr", set), NULL)
         for value in values:
             self.set_add(made, value)
         return made
 
     def set_add(self, owner: Value, item: Value) -> Value:
-        return self.done("PySet_Add", owner, self.boxed(item))
+        return self.call_status("PySet_Add", owner, self.boxed(item))
 
     def set_discard(self, owner: Value, item: Value) -> Value:
-        return self.done("PySet_Discard", owner, self.boxed(item))
+        return self.call_status("PySet_Discard", owner, self.boxed(item))
 
     def str_startswith(self, owner: Value, start: Value) -> Value:
         if start.kind.cls is not str:
@@ -57,7 +57,7 @@ class Library(Calls):
             return self.completed(value)
         if value.kind.cls is not list:
             raise KitError("tuple() is for a list, or a variable of Parts")
-        return self.given_by("PyList_AsTuple", Kind("ptr", tuple, value.kind.items), value)
+        return self.call_object("PyList_AsTuple", Kind("ptr", tuple, value.kind.items), value)
 
     def do_callable(self, node: ast.expr) -> Value:
         status = self.call("PyCallable_Check", "i32", self.boxed(self.of(node)))
@@ -98,7 +98,7 @@ class Library(Calls):
 
     def code_co_filename(self, owner: Value) -> Value:
         name = Value(self.unit.symbol("co_filename", "", {}), OBJECT)
-        return self.given_by("PyObject_GetAttr", Kind("ptr", str), owner, name, runs="")
+        return self.call_object("PyObject_GetAttr", Kind("ptr", str), owner, name, runs="")
 
     # --- errors ---------------------------------------------------------------------------------
 

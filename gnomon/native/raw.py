@@ -48,10 +48,10 @@ class Raw(Operators):
         """What stands in a word of a struct, or a slot of an object."""
         if word_type(owner.kind.cls) is None:
             return super().slot(owner, name)
-        return self.word_at(*self.field(owner, name))
+        return self.load_word(*self.field(owner, name))
 
     def set_word(self, owner: Value, name: str, value: Value) -> None:
-        self.put_word(*self.field(owner, name), value, name)
+        self.store_word(*self.field(owner, name), value, name)
 
     # --- functions in C -------------------------------------------------------------------------
 

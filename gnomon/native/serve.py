@@ -120,7 +120,7 @@ def binding(function: Any) -> Callable[[Any], Callable[..., Any]]:
 
 
 def _method(code: jit.Module, function: Any, own: int) -> Method:
-    """The record of a function, of whose arguments `own` is an object's own or none is."""
+    """The record of a function, whose first argument is an object's own where `own` is 1."""
     inner, name = function.__code__, function.__name__
     left_out = function.__defaults__ or ()
     names = ["$self"] * own + [*inner.co_varnames[own : inner.co_argcount]]

@@ -88,8 +88,8 @@ class Memory(Generic[N]):
 
     __slots__ = ("_block", "address")
 
-    _number: ClassVar[Any]  # how ctypes has one of them,
-    _size: ClassVar[int]  # and its bytes
+    _number: ClassVar[Any]  # what ctypes calls one of them
+    _size: ClassVar[int]  # how many bytes it has
 
     def __init__(self, address: int, block: Block | None = None) -> None:
         self.address = address

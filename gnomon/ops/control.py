@@ -1,22 +1,22 @@
 """_foreach, _while_loop, _cond: operators that compute graphs of their own, as often as they need.
 
 A body is a graph (`gnomon.graph.body.Body`) with variables by number; parameters that end on `locs`
-say which of them gets what. What runs them is entered under `runners`, by the executor, which alone
-can run a graph. Bodies stand in model files beside a node's attributes, not among them.
+say which of them gets what. The executor, which alone can run a graph, has what runs them. Bodies
+stand in model files beside a node's attributes, not among them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, Self
 
 from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, complaint
 from gnomon.dtype import DType
+from gnomon.ground.lock import load_module
 from gnomon.ops.derive import Needs
 from gnomon.ops.infer import UNKNOWN, Shape, from_border, to_border
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import Dims, count, param
-from gnomon.registry import Registry
 
 Known = list[Any]
 
@@ -38,9 +38,6 @@ class Body(Protocol):
 
     def infer(self, kind: str, known: Sequence[Any]) -> tuple[Known, Known]:
         """What follows of `shapes` or `types` for variables and outputs."""
-
-
-runners: Registry[Callable[[Any], Any]] = Registry("runner of control flow")
 
 
 def two_of(where: str, argument: str, given: Any, expected: str) -> tuple[Any, Any]:
@@ -213,13 +210,17 @@ class Control(Op):
 
     # Work -----------------------------------------------------------------------------------
 
+    def runner(self) -> Any:
+        """What runs it, imported late: it needs executors, which need operators."""
+        return load_module("gnomon.executor.loops").RUNNERS[self.name](self)
+
     def run(self, ctx: Any, in_data: Any, req: Any, out_data: Any, aux: Any) -> None:
-        runners.get(self.name)(self).forward(ctx, in_data, req, out_data, aux)
+        self.runner().forward(ctx, in_data, req, out_data, aux)
 
     def run_backward(
         self, ctx: Any, out_grad: Any, in_data: Any, out_data: Any, req: Any, in_grad: Any, aux: Any
     ) -> None:
-        runners.get(self.name)(self).backward(ctx, out_grad, in_data, req, in_grad, aux)
+        self.runner().backward(ctx, out_grad, in_data, req, in_grad, aux)
 
     def backward_needs(
         self, in_shapes: Sequence[Shape], in_types: Sequence[DType], **context: Any

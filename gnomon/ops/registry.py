@@ -70,7 +70,7 @@ def has(name: str) -> bool:
 
 
 def _read(work: Callable[..., None], *arguments: str) -> None:
-    """Import files; one that asks while it is being read gets what there is."""
+    """Import files; one that asks for operators meanwhile finds those that are registered."""
     if _complete:
         return
     with first_use:

@@ -115,7 +115,7 @@ class SimpleOp:
         option = _option(self.name, inplace)
         inputs, full = _form(self.name, function)
         if self.operator is None:
-            self.operator = _declare(self, function.__module__, inputs, full)
+            self.operator = _declare(self, function, inputs, full)
         elif len(self.operator.input_names) != inputs:
             expected = f"{len(self.operator.input_names)} inputs as before"
             raise GnomonError(complaint(self.name, "function", expected, inputs))
@@ -325,9 +325,10 @@ class SimpleOpaque(SimpleRecord):
         function(*given, self.environment(ctx.requested), *in_grad, *req, ctx.run_ctx)
 
 
-def _declare(simple: SimpleOp, module: str, inputs: int, full: bool) -> type[Op]:
-    """The operator of a registration in `module`, entered under its name."""
+def _declare(simple: SimpleOp, function: Any, inputs: int, full: bool) -> type[Op]:
+    """The operator of a registration, in the module of its function, entered under its name."""
     base = SimpleOpaque if full else SimpleExpression
+    module = getattr(function, "__module__", None) or ""  # what `exec` made has none
     parts = {"__doc__": f"{simple.name}.", "__module__": module, "simple": simple}
     cls: type[Op] = type(simple.name, (base,), parts)
     cls.name = simple.name

@@ -49,7 +49,7 @@ class Nested(Chainer):
         raise TypeError(f"{type(self).__name__} must define nest()")
 
 
-def own(statements: Abstract, arena: Arena) -> list[Nest]:
+def own_nest(statements: Abstract, arena: Arena) -> list[Nest]:
     """The nest of a statement that stores a `Nested`; none of any others."""
     dest, saver, value = statements.stores[0]
     if len(statements.stores) > 1 or saver != "saveto" or not isinstance(value, Nested):

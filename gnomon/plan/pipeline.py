@@ -9,7 +9,7 @@ from gnomon.plan.carry import carry, is_carried
 from gnomon.plan.collapse import collapse
 from gnomon.plan.hoist import hoist
 from gnomon.plan.ir import Kernel
-from gnomon.plan.lower import Nest, lower, own
+from gnomon.plan.lower import Nest, lower, own_nest
 from gnomon.plan.operand import Abstract
 from gnomon.plan.scatter import push
 from gnomon.plan.schedule import join, order_by_store, schedule
@@ -27,8 +27,8 @@ def plan(stores: Sequence[Store], structure: Structure) -> Kernel:
     statements = Abstract(stores, structure, arena)  # sizes, strides and numbers become arguments
     # index rules vanish into index arithmetic; what is scattered goes where it belongs, what is
     # scanned is carried along
-    turned = push(statements, arena) or carry(statements, arena) or own(statements, arena)
-    *fills, nest = turned or [lower(statements, arena)]
+    found = push(statements, arena) or carry(statements, arena) or own_nest(statements, arena)
+    *fills, nest = found or [lower(statements, arena)]
     nest = order_by_store(nest)  # lanes along the destination's dense axis
     nest = collapse(nest, arena)  # fewer, longer loops
     nest = share(nest, arena, scratch)  # what several loops compute is kept

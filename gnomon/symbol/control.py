@@ -14,7 +14,6 @@ from typing import Any
 
 from gnomon.attribute import AttrScope
 from gnomon.base import ParamError, complaint
-from gnomon.executor.loops import enter
 from gnomon.graph.body import Body
 from gnomon.graph.node import Entry, Graph, Node, variable
 from gnomon.ground.record import record
@@ -26,7 +25,6 @@ from gnomon.symbol.symbol import Symbol, output_name
 
 MARK = "__subgraph_name__"
 _uses: Counter[str] = Counter()  # of names of bodies
-enter()
 
 
 @record(frozen=False, slots=False)
@@ -191,7 +189,7 @@ def foreach(
     inner = [place.variable(e) for e in (*parts, *first)]
     with place.attributes():
         given = shaped(data, iter(inner)), shaped(init_states, iter(inner[len(parts) :]))
-        outputs, states = two_of("foreach", "body", body(*given), "outputs and states")
+        outputs, states = two_of(where, "body", body(*given), "outputs and states")
     found, ends = flat(where, "body", outputs), flat(where, "body", states)
     if form(states) != form(init_states):
         expected = f"states nested as init_states, {form(init_states)}"

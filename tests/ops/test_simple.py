@@ -230,3 +230,11 @@ def test_an_unknown_in_place_option_is_told():
     with pytest.raises(ParamError, match="argument 'inplace': expected one of kNoInplace"):
         SimpleOp("told_e").set_function(1, lambda x, env: x, "in")
     assert not registry.has("told_e")
+
+
+def test_functions_of_no_module():
+    made: dict = {}
+    exec("def doubled(src, env): return src * 2", made)
+    assert made["doubled"].__module__ is None
+    register_simple_op("_test_no_module").set_function(1, made["doubled"], kNoInplace)
+    assert registry.has("_test_no_module")

@@ -1,6 +1,8 @@
 """Loops and choices in symbols: their files and values are MXNet's, gradients go through them."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -284,3 +286,17 @@ def test_conditions_with_working_memory_of_their_own():
         wanted = (np.array([k, 5]) + 3 * steps) % 7
         np.testing.assert_array_equal(found[0].asnumpy(), wanted)
         assert (found[1].asscalar(), found[3].asscalar()) == (30, wanted.sum())
+
+
+def test_saved_loops_run_where_none_was_composed(tmp_path):
+    x, s = mx.sym.var("x"), mx.sym.var("s")
+    outputs, _ = mx.sym.contrib.foreach(lambda x, s: (x + s, x + s), x, s)
+    outputs.save(str(tmp_path / "loop.json"))
+    script = (
+        "import sys, gnomon as mx; loop = mx.sym.load(sys.argv[1]);"
+        "given = {'x': mx.nd.ones((3, 1)), 's': mx.nd.ones((1,))};"
+        "print(loop.eval(**given)[0].asnumpy().ravel().tolist())"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path / "loop.json")]
+    told = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert told.stdout == "[2.0, 3.0, 4.0]\n"

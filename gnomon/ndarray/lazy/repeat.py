@@ -117,7 +117,7 @@ def _key(
 def _is_noted(array: Array, engine: Engine | None, addresses: Words, k: int) -> bool:
     """Whether the address of an array is noted: one that is not written, nor about to be.
 
-    With an `engine`, work of its behind the program may be writing it.
+    With an `engine`, work that it does behind the program may still be writing it.
     """
     if array._pending_in is not None:
         return False
@@ -143,7 +143,7 @@ def _are_gathered(
 ) -> bool:  # fmt: skip
     """Whether all arrays are there as the key has them, and their addresses are noted.
 
-    With an `engine`, work of its behind the program may be writing them.
+    With an `engine`, work that it does behind the program may still be writing them.
     """
     for k in range(len(arrays)):
         if not _is_usual(arrays[k], recording):
@@ -154,7 +154,7 @@ def _are_gathered(
         if _part(array, out) is not key[k]:
             return False
         if array._chunk.shared and (out is not None or engine is not None):
-            return False  # maybe that of `out` under another name
+            return False  # `out`, or what that work writes, may be the same memory
     return True
 
 

@@ -97,7 +97,7 @@ class GroupSort:
         return Loop(variables, row, end, self.one, [*self.written(self.phase.row), elements])
 
     def network(self, inside: Term) -> Loop:
-        """Every stage, of which the first step mirrors; `power` goes from the stage down to 0.
+        """Every stage, whose first step mirrors; `power` goes from the stage down to 0.
 
         Of the pairs that exist `high` is another one each, so they are half of the keys at most;
         it grows with the pair's number, so they are the first ones.

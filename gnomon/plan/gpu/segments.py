@@ -34,8 +34,10 @@ PIECE = 64  # keys whose elements are summed by a thread of their own, if all ar
 
 @composite
 class Starts(Chainer):
-    """The numbers of sorted keys from which on those of each of `rows` rows are; `bits` are those
-    of how many keys there are."""
+    """Where among sorted keys those of each of `rows` rows begin.
+
+    `bits` are those of the number of keys.
+    """
 
     keys: Expr
     rows: Size

@@ -80,7 +80,7 @@ def code_of(arena: Arena, value: Term, is_ascend: bool) -> Term:
 
 @composite
 class Runs(Chainer):
-    """Rows as `count` runs of `length`, the last of which is filled with keys that come last."""
+    """Rows as `count` runs of `length`; the last one is filled up with keys that come last."""
 
     keys: Expr
     count: Size
@@ -97,7 +97,7 @@ class Runs(Chainer):
 
 @composite
 class Sorted(Nested):
-    """The keys of each row in order, of which there are `RUN` at most, and no two are equal."""
+    """The keys of each row in order: up to `RUN`, no two of which are equal."""
 
     keys: Expr
 

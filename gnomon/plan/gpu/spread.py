@@ -207,7 +207,7 @@ class _Spreader:
         return GroupScan(self.arena, self.phase, self.accumulator).row(self.body)
 
     def sorted(self, variables: tuple[int, ...], items: Term) -> Body:
-        """All rows, each of which is put in order."""
+        """Sort all rows."""
         self.shared = max(self.shared, KEYS.size * KEYS.places)
         sort = GroupSort(self.arena, self.phase, self.accumulator, self.body)
         return sort.loops(variables, items)
