@@ -117,3 +117,17 @@ def test_a_step_gives_two_things(space):
     for wrong in (lambda s: s + 1, lambda s: (s, s, s), lambda s: None):
         with pytest.raises(mx.base.MXNetError, match=r"while_loop: .* outputs and variables, got"):
             loops.while_loop(lambda s: s < 3, wrong, [s], max_iterations=2)
+
+
+def test_what_steps_give_is_looked_at():
+    data, start = nd.ones((3, 2)), nd.zeros((2,))
+    for outputs in (1.0, None, np.ones(2)):
+        with pytest.raises(TypeError, match="foreach: argument 'body': expected arrays"):
+            contrib.foreach(lambda x, s, y=outputs: (y, s), data, start)
+    with pytest.raises(TypeError, match="foreach: argument 'body': expected arrays"):
+        contrib.foreach(lambda x, s: (x, 1), data, start)
+    with pytest.raises(mx.base.MXNetError, match=r"nested as init_states, 1, got \[1, 1\]"):
+        contrib.foreach(lambda x, s: (x, [s, s]), data, start)
+    for step in (lambda i: (1.0, [i + 1]), lambda i: (i, [1]), lambda i: (i, None)):
+        with pytest.raises(TypeError, match="while_loop: argument 'func': expected arrays"):
+            contrib.while_loop(lambda i: i < 3, step, [nd.zeros((1,))], max_iterations=4)

@@ -42,6 +42,15 @@ def check_arrays(where: str, argument: str, nested: Any) -> None:
         raise TypeError(complaint(where, argument, "arrays, or lists of them", repr(nested)))
 
 
+def form(nested: Any) -> Any:
+    """How arrays are nested, with 1 for each.
+
+    >>> form([1, (2, [3])])
+    [1, [1, [1]]]
+    """
+    return mapped(lambda _: 1, nested)
+
+
 def stacked(steps: list[Any], rows: int = 0) -> Any:
     """What each step gave, along a new first axis; with zeros behind it up to `rows`."""
 
@@ -65,17 +74,22 @@ def foreach(body: Step, data: Any, init_states: Any) -> tuple[Any, Any]:
     (array([1., 3., 6.], dtype=float32), array([6.], dtype=float32))
 
     Raises:
-        TypeError: `data` or `init_states` hold anything but arrays.
-        ParamError: there is nothing to go through, or `body` does not give two things.
+        TypeError: `data`, `init_states` or what `body` gives hold anything but arrays.
+        ParamError: there is nothing to go through, or `body` does not give two things, or states
+            that are nested otherwise.
     """
     check_arrays("foreach", "data", data)
     check_arrays("foreach", "init_states", init_states)
     states, steps = init_states, []
-    leading = first(data)
+    leading, nesting = first(data), form(init_states)
     for k in range(len(leading) if isinstance(leading, Array) else 0):
-        outputs, states = two_of(
-            "foreach", "body", body(mapped(lambda x, k=k: x[k], data), states), "outputs and states"
-        )
+        made = body(mapped(lambda x, k=k: x[k], data), states)
+        outputs, states = two_of("foreach", "body", made, "outputs and states")
+        check_arrays("foreach", "body", outputs)
+        check_arrays("foreach", "body", states)
+        if form(states) != nesting:
+            expected = f"states nested as init_states, {nesting}"
+            raise ParamError(complaint("foreach", "body", expected, form(states)))
         steps.append(outputs)
     if not steps:
         raise ParamError(complaint("foreach", "data", "at least one part", data))
@@ -97,7 +111,7 @@ def while_loop(
     (array([1., 2., 4., 8., 0.], dtype=float32), array([16.], dtype=float32))
 
     Raises:
-        TypeError: `loop_vars` hold anything but arrays.
+        TypeError: `loop_vars` or what `func` gives hold anything but arrays.
         ParamError: there are none, `func` gives another number of them, or not two things, or
             `max_iterations` is no number above 0.
     """
@@ -115,6 +129,7 @@ def while_loop(
         outputs, new = two_of("while_loop", "func", func(*variables), "outputs and variables")
         steps.append([] if outputs is None else outputs)
         new = list(new) if isinstance(new, (list, tuple)) else [new]
+        check_arrays("while_loop", "func", [steps[-1], new])
         if len(new) != len(variables):
             raise ParamError(
                 complaint("while_loop", "func", f"{len(variables)} variables", len(new))
