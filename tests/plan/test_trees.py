@@ -102,14 +102,13 @@ def hold(seeds: range) -> float:
     return compared / RUNS / len(seeds)
 
 
-@pytest.mark.parametrize("part", range(2))
-def test_random_trees(part: int) -> None:
-    """300 cases, most of which can be compared."""
-    assert hold(range(part * SLICE, (part + 1) * SLICE)) > 0.6
+def test_random_trees() -> None:
+    """The first cases, most of which can be compared."""
+    assert hold(range(SLICE)) > 0.6
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("part", range(2, 100))
+@pytest.mark.parametrize("part", range(1, 100))
 def test_many_random_trees(part: int) -> None:
     """With those above 10,000 cases."""
     assert hold(range(part * SLICE, (part + 1) * SLICE)) > 0.6

@@ -50,6 +50,7 @@ class Order(Call):
 def along(src: Expr, places: Expr) -> Expr:
     """The elements of each row of `src` at its `places`, no two of which are the same.
 
+    >>> from gnomon.expr.node import Buffer
     >>> along(Buffer((2, 5)), Buffer((2, 3), dt.int32)).shape
     (2, 3)
     """
@@ -60,6 +61,7 @@ def along(src: Expr, places: Expr) -> Expr:
 def put_along(places: Expr, values: Expr, length: int) -> Expr:
     """Rows of `length` that hold `values` at `places`, no two of which are the same, else 0.
 
+    >>> from gnomon.expr.node import Buffer
     >>> put_along(Buffer((2, 3), dt.int32), Buffer((2, 3)), 5).shape
     (2, 5)
     """
