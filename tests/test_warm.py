@@ -59,11 +59,12 @@ def test_typical_work_is_done_and_known():
 
 @pytest.mark.long
 def test_processes_end_with_their_parts(tmp_path):
-    """Also where the one that began them was killed: then nobody has the pipe any more."""
+    """Those of a killed command do: `communicate` returns when all have closed its pipe."""
     command = [sys.executable, "-m", "gnomon", "cache", "warm"]
     variables = os.environ | {"GNOMON_CACHE_DIR": str(tmp_path)}
     with subprocess.Popen(command, env=variables, stderr=subprocess.PIPE) as began:
-        time.sleep(5)  # they have begun
+        while not any(tmp_path.rglob("kernels/*")):  # until one of them has compiled something
+            time.sleep(0.1)
         began.kill()
         began.communicate(timeout=300)
 

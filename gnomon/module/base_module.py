@@ -28,8 +28,8 @@ from gnomon.initializer import Uniform
 from gnomon.io import DataBatch, DataDesc, DataIter  # noqa: F401  MXNet's has it
 from gnomon.module.abstract import Computation
 from gnomon.module.checkpoint import BatchEndParam, read_params, save_params
-from gnomon.module.inputs import check_input_names as _check_input_names  # noqa: F401  the same
-from gnomon.module.inputs import parse_data_desc as _parse_data_desc  # noqa: F401  the same
+from gnomon.module.inputs import check_input_names as _check_input_names  # noqa: F401  MXNet's
+from gnomon.module.inputs import parse_data_desc as _parse_data_desc  # noqa: F401  MXNet's has it
 from gnomon.ops import signature
 
 BatchCallback = Callable[[BatchEndParam], object]

@@ -16,7 +16,7 @@ from gnomon.expr.node import CHAINER, Buffer, Expr, Map, Scalar
 from gnomon.expr.rewrite import substitute
 from gnomon.expr.walk import postorder
 from gnomon.ground.record import record
-from gnomon.plan.statement import Store, identity
+from gnomon.plan.statement import Saver, Store, identity
 from gnomon.plan.view import unshaped, views
 
 
@@ -26,7 +26,7 @@ class Invoke:
 
     call: Call
     dest: Buffer
-    saver: str
+    saver: Saver
     scale: float
 
 

@@ -114,12 +114,12 @@ def pieces(
 def _groups(stores: Sequence[Store], temporary: Temporary, has_order: bool) -> Iterator[Piece]:
     """Groups for kernels that do in turn what a group of one shape does."""
     for part in separate(stores, temporary):
-        for one in [part] if has_order else _at_once(part, temporary):
+        for one in [part] if has_order else _without_order(part, temporary):
             yield from materialized(one, temporary)
 
 
-def _at_once(stores: Sequence[Store], temporary: Temporary) -> Iterator[list[Store]]:
-    """Groups that do in turn what a group does, for many threads at once."""
+def _without_order(stores: Sequence[Store], temporary: Temporary) -> Iterator[list[Store]]:
+    """Groups that do in turn what a group does, for threads that have no order."""
     for group in segments.in_segments(stores, temporary):
         yield from long_scans.in_pieces(group, temporary)
 

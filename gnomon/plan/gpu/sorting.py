@@ -26,7 +26,7 @@ from gnomon.expr.term import Arena, Term
 from gnomon.plan.cut import Temporary
 from gnomon.plan.lower import Expander, Nest, Nested, Root, offset_of
 from gnomon.plan.operand import Operand
-from gnomon.plan.statement import PUT, Store
+from gnomon.plan.statement import PUT, Saver, Store
 from gnomon.plan.view import reshaped
 from gnomon.shape import row_major
 
@@ -171,7 +171,7 @@ class Joined(Chainer):
 
 
 def in_order(
-    order: Order, dest: Buffer, saver: str, scale: float, temporary: Temporary
+    order: Order, dest: Buffer, saver: Saver, scale: float, temporary: Temporary
 ) -> list[Store]:
     """Statements that do in turn what `dest saver scale * order` does."""
     src, count = order.src, order.count
@@ -186,7 +186,7 @@ def in_order(
     if first is not None:
         found = along(first, found)
     value = found if scale == 1.0 else found * scale
-    return [*stores, *more, Store(dest, saver, value)]  # type: ignore[arg-type]
+    return [*stores, *more, Store(dest, saver, value)]
 
 
 def sort(keys: Expr, count: int, temporary: Temporary) -> tuple[list[Store], Buffer]:

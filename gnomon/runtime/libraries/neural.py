@@ -246,4 +246,4 @@ def stored(store: Store) -> Step:
 def saved(invoke: Invoke, value: Expr) -> Step:
     """The step that stores a value by the invocation's saver."""
     scaled = value if invoke.scale == 1.0 else value * invoke.scale
-    return stored(Store(invoke.dest, invoke.saver, scaled))  # type: ignore[arg-type]
+    return stored(Store(invoke.dest, invoke.saver, scaled))

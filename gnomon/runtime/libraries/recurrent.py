@@ -86,7 +86,7 @@ def steps_of(work: Work, invoke: Invoke) -> list[Any]:
         _backward(work, call, out)
     if not straight:
         value = out if invoke.scale == 1.0 else out * invoke.scale
-        work.kernel([Store(invoke.dest, invoke.saver, value)], "store")  # type: ignore[arg-type]
+        work.kernel([Store(invoke.dest, invoke.saver, value)], "store")
     return work.steps
 
 
