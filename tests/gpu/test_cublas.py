@@ -79,6 +79,16 @@ def test_vectors(m, n, k):
     close(product_of(dot(over(a), over(b))), a @ b, 1e-5)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("dtype", ROUNDING)
+def test_infinite_products_warn_of_nothing(dtype):
+    a, b = np.ones((2, 3, 2), dtypes.of(dtype).numpy)
+    a[0] = np.inf
+    b[1] = 0
+    found = product_of(dot(over(a), over(b.T)))
+    assert np.isposinf(found[0, [0, 2]]).all() and np.isnan(found[0, 1])
+
+
 def test_rows_apart_and_columns_dense():
     a, b = drawn(8, 12)[::2, 3:8], drawn(9, 5).T[:, 2:6]
     close(product_of(dot(over(a), over(b))), a @ b, 1e-5)

@@ -171,6 +171,12 @@ def _run(
         for m, (low, high) in zip(matrices, spans, strict=True)
         if what.k or m.name == "c"
     ]
+    with np.errstate(all="ignore"):  # as a GPU, which warns of nothing
+        _store(what, views, wide)
+
+
+def _store(what: Gemm, views: list[Array], wide: np.dtype[Any]) -> None:
+    """Compute the last of the matrices from those before it, in numbers of `wide`."""
     c = views[-1]
     value = np.zeros(c.shape, wide)
     if what.k:
