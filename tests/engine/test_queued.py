@@ -131,12 +131,11 @@ def test_a_push_goes_on_where_what_is_queued_waits_for_it(threaded, monkeypatch)
     monkeypatch.setattr(waiting, "GIVEN_UP", 0.2)
     monkeypatch.setattr(behind, "in_use", lambda pool: len(threaded._queued) * FREE // 2)
     x, go, ran = threaded.new_variable(), threading.Event(), []
-    threaded.push_sync(lambda run_ctx: go.wait(10), None, (), (x,))
+    threaded.push_sync(lambda run_ctx: go.wait(60), None, (), (x,))
     begin = time.monotonic()
     for _ in range(6):
         threaded.push_operator(lambda run_ctx: ran.append(1), None, (), (x,), "one")
-    took = time.monotonic() - begin
-    assert ran == [] and 0.2 <= took < 2
+    assert ran == [] and time.monotonic() - begin >= 0.2
     go.set()
     threaded.wait_for_var(x)
     assert len(ran) == 6
@@ -148,22 +147,21 @@ def test_a_push_goes_on_whatever_other_threads_do(threaded, monkeypatch):
     x, go, over = threaded.new_variable(), threading.Event(), threading.Event()
 
     def others():
-        until = time.monotonic() + 5
+        until = time.monotonic() + 60
         while time.monotonic() < until and not over.wait(0.02):
             threaded.push_sync(lambda run_ctx: None)
 
     beside = threading.Thread(target=others)
     beside.start()
-    threaded.push_sync(lambda run_ctx: go.wait(10), None, (), (x,))
-    begin = time.monotonic()
+    threaded.push_sync(lambda run_ctx: go.wait(60), None, (), (x,))
     for _ in range(6):
         threaded.push_operator(lambda run_ctx: None, None, (), (x,), "one")
-    took = time.monotonic() - begin
+    still = beside.is_alive()
     over.set()
     go.set()
     beside.join()
     threaded.wait_for_all()
-    assert took < 3
+    assert still, "the pushes waited for what other threads push"
 
 
 def test_a_wait_that_was_given_up_keeps_nobody_from_what_is_ready(threaded, monkeypatch):
@@ -171,12 +169,12 @@ def test_a_wait_that_was_given_up_keeps_nobody_from_what_is_ready(threaded, monk
     monkeypatch.setattr(behind, "in_use", lambda pool: len(threaded._queued) * FREE // 2)
     x, y = threaded.new_variable(), threaded.new_variable()
     go, written = threading.Event(), threading.Event()
-    threaded.push_sync(lambda run_ctx: go.wait(10), None, (), (x,))
+    threaded.push_sync(lambda run_ctx: go.wait(60), None, (), (x,))
     threaded.push_sync(lambda run_ctx: time.sleep(0.1), None, (), (y,))
     for var in (y, x, x, x, x):
         threaded.push_operator(lambda run_ctx: None, None, (), (var,), "one")
     threaded.push_sync(lambda run_ctx: written.set(), None, (), (y,))
-    assert written.wait(5)  # while x waits for `go`
+    assert written.wait(30)  # while x waits for `go`
     go.set()
     threaded.wait_for_all()
 
