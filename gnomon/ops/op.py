@@ -42,7 +42,9 @@ class Draws(Protocol):
 
 
 # what a class says of its `forward`, and what it says where it says nothing
-_OF_FORWARD = {"elementwise": False, "stretches": False, "moves": None, "reduces": None}
+_OF_FORWARD = {
+    "elementwise": False, "stretches": False, "keeps": None, "moves": None, "reduces": None
+}  # fmt: skip
 
 
 class Op:
@@ -65,6 +67,7 @@ class Op:
     forward_elsewhere: ClassVar[bool] = False  # `forward` is for GPUs: the processor `run`s
     elementwise: ClassVar[bool] = False  # on operands of one shape, the same function of elements
     stretches: ClassVar[bool] = False  # elementwise, and axes of 1 are stretched
+    keeps: ClassVar[Callable[..., Any] | None] = None  # by shape: that of the same elements
     moves: ClassVar[Callable[..., Any] | None] = None  # by shape: where elements come from
     reduces: ClassVar[Callable[..., Any] | None] = None  # by shape: axes, and what is left
     takes_random: ClassVar[bool] = False  # whether `forward` asks for a source of numbers

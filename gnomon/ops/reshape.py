@@ -25,13 +25,20 @@ from gnomon.ops.param import Dims, param
 class SameElements(Op):
     """What these operators share: the output is the input with the shape the rule gives."""
 
+    def keeps(self, data: Shape) -> Shape:
+        return _output(self, data)
+
     def forward(self, data: Expr) -> Expr:
         return ext.reshape(data, known_output(self, data))
 
 
 def known_output(op: Op, *inputs: Expr) -> Shape:
     """The shape of the output of `op` on `inputs`."""
-    shape = op.infer_shape([x.shape for x in inputs], zero_unknown=False)[1][0]
+    return _output(op, *(x.shape for x in inputs))
+
+
+def _output(op: Op, *shapes: Shape) -> Shape:
+    shape = op.infer_shape(shapes, zero_unknown=False)[1][0]
     assert shape is not None, "inference of complete inputs is complete"
     return shape
 

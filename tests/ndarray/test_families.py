@@ -137,6 +137,19 @@ def viewed(draw, x):
     return nd.transpose(a, axes=order).asnumpy(), x.transpose(order)
 
 
+def kept(draw, x):
+    """The same elements under another shape, of an operand that may have gaps."""
+    a = nd.array(x, dtype=x.dtype)
+    if draw.random() < 0.3:
+        a, x = a[..., : x.shape[-1] // 2 + 1], x[..., : x.shape[-1] // 2 + 1]
+    way = draw.randrange(3)
+    if way == 0:
+        return nd.expand_dims(a, axis=draw.randint(0, x.ndim)).asnumpy().ravel(), x.ravel()
+    if way == 1:
+        return nd.flatten(a).asnumpy(), x.reshape(len(x), -1)
+    return nd.reshape(a, shape=(-1, x.shape[-1])).asnumpy(), x.reshape(-1, x.shape[-1])
+
+
 def added(draw, x):
     a = nd.array(x, dtype=x.dtype)
     number = draw.randint(1, 9)
@@ -144,13 +157,38 @@ def added(draw, x):
     return (a - x[..., :1].size).asnumpy(), x + x * number - x[..., :1].size
 
 
+CHAINED = {"broadcast_add": np.add, "broadcast_minus": np.subtract, "broadcast_maximum": np.maximum}
+
+
+def chained(draw, x):
+    """A few operators in turn, of stretched operands; what is between is looked at, or not."""
+    a = between = nd.array(x, dtype=x.dtype)
+    value = middle = x
+    if draw.random() < 0.5:
+        y = np.concatenate([x, x], -1)[..., : x.shape[-1]]
+        a, value = a + nd.array(y, dtype=x.dtype)[..., : x.shape[-1]], value + y
+    for _ in range(draw.randint(1, 3)):
+        name = draw.choice(sorted(CHAINED))
+        shape = [n if draw.random() < 0.5 else 1 for n in x.shape][draw.randrange(x.ndim) :]
+        y = array(draw, shape, x.dtype)
+        b = nd.array(y, dtype=x.dtype)
+        if draw.random() < 0.5:
+            a, value = getattr(nd, name)(a, b), CHAINED[name](value, y)
+        else:
+            a, value = getattr(nd, name)(b, a) * 2, CHAINED[name](y, value) * 2
+        if draw.random() < 0.3:
+            between, middle = a, value
+    return np.stack([a.asnumpy(), between.asnumpy()]), np.stack([value, middle])
+
+
 KINDS = {
     **{name: lambda draw, x, name=name: reduced(draw, x, name) for name in ("sum", "mean", "max")},
-    **{f.__name__: f for f in (turned, cut, mirrored, swapped, stretched, viewed, added)},
+    **{f.__name__: f for f in (turned, cut, mirrored, swapped, stretched, viewed, added, kept)},
+    "chained": chained,
 }
 
 
-HALVES = ("sum", "added", "stretched")
+HALVES = ("sum", "added", "stretched", "chained")
 
 
 @pytest.mark.parametrize(

@@ -81,14 +81,26 @@ def moving(op: Any, data: Layout) -> Outline | None:
     return spreading(("moved", data.dtype), shape, [strides], [offset, 0])
 
 
+def keeping(op: Any, data: Layout) -> Outline | None:
+    """An operator whose result has the elements of dense `data` in their order."""
+    if data.strides is not None:
+        return None
+    shape = op.keeps(data.shape)
+    return spreading(("moved", data.dtype), shape, [row_major(shape)], [0, 0])
+
+
 def spreading(
-    what: Hashable, shape: Shape, strides: list[Sequence[int]], offsets: Sequence[int] = ()
+    what: Hashable,
+    shape: Shape,
+    strides: list[Sequence[int]],
+    offsets: Sequence[int] = (),
+    results: int = 1,
 ) -> Outline | None:
-    """A map of operands that have these strides over `shape`, the result being dense."""
+    """A map of operands that have these strides over `shape`, the results being dense."""
     if 0 in shape:
         return None
     dest = row_major(shape)
-    every = [*strides, dest]
+    every = [*strides, *[dest] * results]
     form = form_of(shape, dest, every)
     sizes = form.sizes
     if all(layout == (UNIT,) for layout in form.layouts):
@@ -121,10 +133,12 @@ def recipe_of_one(op: Any, data: Layout, make: Make) -> Recipe | None:
 
     `make` gives its work, and what the recipe remembers.
     """
-    if op.moves is None and op.reduces is None:
+    ways = (op.keeps, keeping), (op.moves, moving), (op.reduces, reducing)
+    outlined = next((outlined for said, outlined in ways if said is not None), None)
+    if outlined is None:
         return None
     try:
-        outline = moving(op, data) if op.moves is not None else reducing(op, data)
+        outline = outlined(op, data)
     except GnomonError:  # the usual way tells what is wrong
         return None
     if outline is None:

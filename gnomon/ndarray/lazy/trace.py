@@ -247,6 +247,10 @@ class TraceNode(Frozen):
 
         return list(back(self))[::-1]
 
+    def is_over(self, shape: tuple[int, ...]) -> bool:
+        """Whether the last operator is a map of operands stretched to this shape, if at all."""
+        return self.layout.shape == shape and (self.rule.flat or self.rule.op.stretches)
+
     def recipe(
         self, outs: tuple[int, ...], target: Target | None = None, in_place: InPlace = ()
     ) -> Recipe:
@@ -273,14 +277,14 @@ class TraceNode(Frozen):
         What is written may be an operand, as a whole; where it overlaps one otherwise, or has gaps,
         the shape decides about the work.
         """
-        rule, shape = self.rule, self.layout.shape
+        shape, path = self.layout.shape, self.path()
+        says = tuple([(trace.rule.kind, trace.operands) for trace in path])
         types = tuple([x.dtype for x in self.leaves])
         if not self.flat:
-            if not (self.single and rule.op.stretches) or target is not None or in_place:
+            if target is not None or in_place or not all(t.is_over(shape) for t in path):
                 return None
             steps = [_stretched(x, shape) for x in self.leaves]
-            return spreading((rule.kind, types), shape, steps)
-        path = self.path()
+            return spreading((says, types, outs), shape, steps, results=len(outs))
         written = [(path[outs[k]].layout, near) for k, near in in_place]
         stored = None
         if target is not None:
@@ -291,7 +295,6 @@ class TraceNode(Frozen):
                 return None
             if any(offset or self.leaves[leaf] is not layout for leaf, offset in near):
                 return None
-        says = tuple([(trace.rule.kind, trace.operands) for trace in path])
         return flat((says, types, outs, stored, in_place), self.layout)
 
     def _work(self, outs: tuple[int, ...], target: Target | None, in_place: InPlace) -> Work:
