@@ -116,7 +116,7 @@ def _bound(
     shared: Executor | None,
     known: Known,
 ) -> Executor:
-    arena = None if shared is None else shared.arena
+    arena = None if shared is None else shared.lend()
     given = (*bound.args, *bound.grads, *bound.aux)
     sparse = any(x is not None and not arrays.in_program(x) for x in given)
     graph = symbol._graph

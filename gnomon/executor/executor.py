@@ -75,7 +75,6 @@ class Executor:
         self._round: Pushed | None = None  # what an update may join
         self._monitor: Callable[[str, Any], object] | None = None
         self._monitor_all = False
-        self._run(self._mode(self._differentiates))
 
     # arrays by name -------------------------------------------------------------------------
 
@@ -199,6 +198,16 @@ class Executor:
             )
         run.forward_again()
 
+    def lend(self) -> Arena:
+        """The working memory, for another executor to share.
+
+        It has room for this one, the larger of the two in most programs: a smaller one would begin
+        with less, and the memory it has then is no part of the larger one's.
+        """
+        if not self._runs:
+            self._run(self._mode(self._differentiates))
+        return self.arena
+
     @property
     def _differentiates(self) -> bool:
         return bool(self._net.grads)
@@ -292,7 +301,7 @@ class Executor:
         states = zip(self._symbol.list_auxiliary_states(), self.aux_arrays, aux_shapes, strict=True)
         aux = [self._resized(*row, *rules) for row in states]
         bound = Bound(args, grads, aux, self._grad_req)
-        given = self._symbol, self._ctx, bound, self._group2ctx, self.arena
+        given = self._symbol, self._ctx, bound, self._group2ctx, self.lend()
         return type(self)(*given, outputs=outputs)
 
     def _inferred(self, given: Mapping[str, Any]) -> dict[Entry, Any]:

@@ -98,6 +98,10 @@ class StepwiseExecutor(Executor):
                 name, whose = f"aux_states[{entry.node.name}]", f"operator {node.name!r}"
                 check_together("bind", name, states[entry.node], placed[node], whose)
 
+    def lend(self) -> Arena:
+        """The working memory for another executor; this one needs none."""
+        return self.arena
+
     @property
     def _differentiates(self) -> bool:
         return bool(self._wanted)

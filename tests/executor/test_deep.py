@@ -81,7 +81,7 @@ def resnet50():
 def test_layers_that_are_alike_share_kernels():
     """A training step of ResNet-50 has hundreds of steps, and few kernels."""
     bound = resnet50().simple_bind(mx.cpu(), data=(1, 3, 64, 64))
-    (run,) = bound._runs.values()
+    run = bound._run(bound._mode(True))
     (segment,) = run.segments("forward and backward")
     steps = segment.program.steps
     assert len(steps) > 300

@@ -292,6 +292,31 @@ def test_reshaping_asks_for_permission():
     assert executor.reshape(data=(2, 6), partial_shaping=True).outputs[0].shape == (2, 3)
 
 
+@pytest.mark.parametrize("how", ["reshape", "shared_exec"])
+def test_one_that_shares_memory_begins_with_what_the_other_takes(how):
+    """So memory does not grow from small to large where the larger one is bound first."""
+    alone = bound()
+    alone.forward(is_train=True)
+    first = bound()
+    if how == "reshape":
+        second = first.reshape(data=(2, 6), softmax_label=(2,))
+    else:
+        second = mlp().simple_bind(mx.cpu(), shared_exec=first, data=(2, 6))
+    for executor in (second, first):
+        executor.forward(is_train=True)
+        executor.backward()
+        assert first.arena.nbytes == alone.arena.nbytes
+
+
+def test_only_the_program_that_runs_is_laid_out():
+    executor = bound()
+    executor.forward()
+    assert [mode.train for mode in executor._runs] == [False]
+    executor.forward(is_train=True)
+    executor.backward()
+    check(executor)
+
+
 def test_executors_of_one_memory():
     params = ["fc1_weight", "fc1_bias", "fc2_weight", "fc2_bias"]
     first = bound()
@@ -391,7 +416,8 @@ def test_debug_shows_what_each_pass_makes(capsys):
     with mx.AttrScope(ctx_group="near"):
         x = mx.sym.MakeLoss(mx.sym.tanh(x), name="loss")
     with config.using(debug=6):
-        x.simple_bind(mx.cpu(), x=(2, 4), group2ctx={"far": mx.cpu(1), "near": mx.cpu(0)})
+        groups = {"far": mx.cpu(1), "near": mx.cpu(0)}
+        x.simple_bind(mx.cpu(), x=(2, 4), group2ctx=groups).forward(is_train=True)
     text = capsys.readouterr().err
     for name in ("placement", "gradient", "fusion", "calls"):
         assert f"{name}, before:\n" in text, name

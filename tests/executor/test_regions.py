@@ -81,7 +81,7 @@ def results(executor, train):
 
 
 def regions_of(executor, train):
-    return executor._runs[executor._mode(train)].layout.regions
+    return executor._run(executor._mode(train)).layout.regions
 
 
 @pytest.mark.parametrize("train", [False, True])
