@@ -110,6 +110,10 @@ class Full(Created):
     dtype: DType = param("float32", choices=ANY, doc="Dtype of the output.")
     value: float = param(doc="The number.")
 
+    def numbers(self) -> dict[str, float]:
+        """Its number; as a truth value many are one."""
+        return {} if self.dtype.kind == "b" else {"value": self.value}
+
     def forward(self, *, out_shapes: Known = None) -> Expr:
         return full(self.made(out_shapes), self.value, self.dtype)
 

@@ -17,10 +17,12 @@ from gnomon.dtype import DType, float32
 from gnomon.expr.node import Expr, Scalar
 from gnomon.expr.walk import postorder
 from gnomon.ops.binary import WithScalar
+from gnomon.ops.create import Full
 from gnomon.ops.update import Update
 from gnomon.runtime.kernels.kernel import bits
 
-_SHARING = WithScalar, Update  # operators that share recipes; others that pend are quicker without
+# operators that share recipes; others that pend are quicker without
+_SHARING = WithScalar, Update, Full
 
 Pair = tuple[float, float]
 
