@@ -16,21 +16,28 @@ from gnomon.base import ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.arguments import explained
 from gnomon.expr.axes import normal_axis, whole
-from gnomon.expr.composite import Chainer, composite
+from gnomon.expr.composite import Chainer, Size, composite
 from gnomon.expr.index import Index
 from gnomon.expr.node import Buffer, Expr
+from gnomon.expr.quotient import Kinds, kinds_below, number, quotient
 from gnomon.expr.reducer import SUM, check_numbers
 from gnomon.expr.term import Term
 
 
 @composite
 class Regions(Chainer):
-    """The sum of each of `count` regions along `axis`, whose size is `size`."""
+    """The sum of each of `count` regions along `axis`, whose size is `size`.
+
+    They hold `most` places at most; all hold as many where they are `even`.
+    """
 
     src: Expr
     axis: int
-    count: int
-    size: int
+    count: Size
+    size: Size
+    most: Size
+    even: bool
+    kinds: Kinds
     rereads: ClassVar[bool] = True  # regions of regions: each sum once, beside one axis
 
     def infer(self) -> tuple[tuple[int, ...], DType]:
@@ -39,33 +46,33 @@ class Regions(Chainer):
         return (*shape[: self.axis], self.count, *shape[self.axis + 1 :]), self.src.dtype
 
     def at(self, i: Index) -> Term:
-        n, m = self.size, self.count
-        if n % m == 0:
-            begin = i[self.axis] * (n // m)
-            return i.fold(SUM, [n // m], lambda k: self.there(i, begin + k[0]))
-        at = i[self.axis]
-        if max(n, m) < 2**15:  # divided as numbers half as wide, in a third of the time
-            at = i.arena.cast(at, dt.int32)
-        begin, end = at * n // m, ((at + 1) * n + (m - 1)) // m
+        if self.even:
+            begin = i[self.axis] * self.most
+            return i.fold(SUM, [self.most], lambda k: self.there(i, begin + k[0]))
+        at = i.arena.cast(i[self.axis], self.kinds.whole)
+        n, m = number(self.size, at), number(self.count, at)
+        begin = quotient(at * n, m, self.kinds)
+        end = quotient((at + 1) * n + (m - 1), m, self.kinds)
 
         def body(k: Index) -> Term:
             place = begin + i.arena.cast(k[0], begin.dtype)
             return i.guard(place < end, self.there(i, i.arena.cast(place, dt.int64)), 0)
 
-        return i.fold(SUM, [_longest(n, m)], body)
+        return i.fold(SUM, [self.most], body)
 
     def there(self, i: Index, place: Term) -> Term:
         """The element of the source at `place` along the axis."""
         return i.elem(self.src, i.put(self.axis, place))
 
     def adjoint(self, g: Expr) -> tuple[tuple[Expr, Expr], ...]:
-        return ((self.src, Regions(g, self.axis, self.size, self.count)),)
+        return ((self.src, _regions(g, self.axis, self.size, self.count)),)
 
 
-def _longest(size: int, count: int) -> int:
-    """The size of the largest of `count` regions of `size` places."""
+def _regions(src: Expr, axis: int, count: int, size: int) -> Regions:
     turns = count // math.gcd(size, count)  # after which sizes come again
-    return max(-(-(k + 1) * size // count) - k * size // count for k in range(turns))
+    most = max(-(-(k + 1) * size // count) - k * size // count for k in range(turns))
+    kinds = kinds_below((count + 1) * (size + 1))
+    return Regions(src, axis, count, size, most, size % count == 0, kinds)
 
 
 @explained
@@ -81,7 +88,7 @@ def regions(src: Expr, axis: int, count: int) -> Expr:
     axis = normal_axis("regions", axis, src.ndim)
     if not src.shape[axis]:
         raise ShapeError(complaint("regions", "src", f"places along axis {axis}", f"{src!r}"))
-    return Regions(src, axis, whole("regions", "count", count, 1), src.shape[axis])
+    return _regions(src, axis, whole("regions", "count", count, 1), src.shape[axis])
 
 
 def cases() -> Iterator[Expr]:
