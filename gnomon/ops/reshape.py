@@ -25,6 +25,8 @@ from gnomon.ops.param import Dims, param
 class SameElements(Op):
     """What these operators share: the output is the input with the shape the rule gives."""
 
+    reshapes = True
+
     def forward(self, data: Expr) -> Expr:
         return ext.reshape(data, known_output(self, data))
 
