@@ -20,6 +20,7 @@ from gnomon.ground.record import record
 from gnomon.ops import registry
 from gnomon.ops.derive import Needs, check_values, leaves_of
 from gnomon.ops.host import check_differentiable
+from gnomon.ops.op import Op
 
 Shape = tuple[int, ...]
 Shapes = tuple[Shape, ...]
@@ -249,11 +250,22 @@ def _of(known: Mapping[Entry, Any], entries: Sequence[Entry]) -> tuple[Any, ...]
     return tuple(known[e] for e in entries)
 
 
-@functools.lru_cache(maxsize=4096)
 def look(
     op: Any, in_shapes: Shapes, in_types: Types, wanted: tuple[bool, ...], train: bool
 ) -> tuple[Needs, tuple[bool, ...]]:
     """What the gradients of the `wanted` arguments read, and which of them there are."""
+    if isinstance(op, Op) and op.derives:
+        if op.elementwise and in_shapes.count(in_shapes[0]) == len(in_shapes):
+            in_shapes = ((2,),) * len(in_shapes)  # that is the same for every shape
+        elif (op.moves is not None or op.reshapes) and wanted[0] and in_types[0].kind == "f":
+            return Needs((0,), (), ()), wanted
+    return _look(op, in_shapes, in_types, wanted, train)
+
+
+@functools.lru_cache(maxsize=4096)
+def _look(
+    op: Any, in_shapes: Shapes, in_types: Types, wanted: tuple[bool, ...], train: bool
+) -> tuple[Needs, tuple[bool, ...]]:
     if not op.is_expression:
         return _look_at_data_operator(op, in_shapes, in_types, wanted)
     inputs, outputs = leaves_of(op, in_shapes, in_types)

@@ -19,9 +19,10 @@ from gnomon.ndarray.core.elsewhere import ways
 from gnomon.ndarray.core.layout import Layout, dense
 from gnomon.ndarray.core.tape import Call, Network, Node
 from gnomon.ndarray.lazy import on_data
+from gnomon.ndarray.lazy.families import of_gradient, recipe_like
 from gnomon.ndarray.lazy.forwarded import Forwarded
 from gnomon.ndarray.lazy.invoke import anchors_of, guarded, invoke, launch
-from gnomon.ndarray.lazy.recipe import Dest, Draws, Elsewhere, Work, recipe_for
+from gnomon.ndarray.lazy.recipe import Dest, Draws, Elsewhere, Work
 from gnomon.ops.host import check_differentiable
 from gnomon.ops.requests import kAddTo, kNullOp, kWriteTo
 
@@ -127,8 +128,11 @@ def recipe_of(
     recipes = gradient.__dict__.setdefault("_recipes", {})
     recipe = recipes.get(key)
     if recipe is None:
-        make = recipe_for if there is None else there.recipe_for
-        recipe = make(work_of(gradient, train, wanted, layouts, savers, anchors))
+        work = work_of(gradient, train, wanted, layouts, savers, anchors)
+        if there is None:
+            recipe = recipe_like(of_gradient(gradient, train, wanted, work), work)
+        else:
+            recipe = there.recipe_for(work)
         RECIPES.put(recipes, key, recipe)
     return recipe, inputs, outputs
 
@@ -225,6 +229,7 @@ class Derivative:
     is_expression = has_expression = True
     sparse_grad = False
     guard = moves = reduces = None
+    derives = reshapes = False
 
     def __init__(self, gradient: Gradient, wanted: tuple[int, ...], train: bool) -> None:
         self.gradient = gradient

@@ -43,7 +43,7 @@ class Draws(Protocol):
 
 # what a class says of its `forward`, and what it says where it says nothing
 _OF_FORWARD = {
-    "elementwise": False, "stretches": False, "keeps": None, "moves": None, "reduces": None
+    "elementwise": False, "stretches": False, "reshapes": False, "moves": None, "reduces": None
 }  # fmt: skip
 
 
@@ -67,7 +67,7 @@ class Op:
     forward_elsewhere: ClassVar[bool] = False  # `forward` is for GPUs: the processor `run`s
     elementwise: ClassVar[bool] = False  # on operands of one shape, the same function of elements
     stretches: ClassVar[bool] = False  # elementwise, and axes of 1 are stretched
-    keeps: ClassVar[Callable[..., Any] | None] = None  # by shape: that of the same elements
+    reshapes: ClassVar[bool] = False  # the elements of its operand in their order, in another shape
     moves: ClassVar[Callable[..., Any] | None] = None  # by shape: where elements come from
     reduces: ClassVar[Callable[..., Any] | None] = None  # by shape: axes, and what is left
     takes_random: ClassVar[bool] = False  # whether `forward` asks for a source of numbers
@@ -83,6 +83,11 @@ class Op:
     def has_expression(self) -> bool:
         """Whether devices with memory of their own compute it as an expression."""
         return self.is_expression or self.forward_elsewhere
+
+    @property
+    def derives(self) -> bool:
+        """Whether its gradient is the derivative of its `forward`: the class says no other."""
+        return self.gradient is None and type(self).backward is Op.backward
 
     @property
     def is_random(self) -> bool:

@@ -25,8 +25,7 @@ from gnomon.ops.param import Dims, param
 class SameElements(Op):
     """What these operators share: the output is the input with the shape the rule gives."""
 
-    def keeps(self, data: Shape) -> Shape:
-        return _output(self, data)
+    reshapes = True
 
     def forward(self, data: Expr) -> Expr:
         return ext.reshape(data, known_output(self, data))
@@ -34,11 +33,7 @@ class SameElements(Op):
 
 def known_output(op: Op, *inputs: Expr) -> Shape:
     """The shape of the output of `op` on `inputs`."""
-    return _output(op, *(x.shape for x in inputs))
-
-
-def _output(op: Op, *shapes: Shape) -> Shape:
-    shape = op.infer_shape(shapes, zero_unknown=False)[1][0]
+    shape = op.infer_shape([x.shape for x in inputs], zero_unknown=False)[1][0]
     assert shape is not None, "inference of complete inputs is complete"
     return shape
 

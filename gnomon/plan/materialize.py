@@ -35,12 +35,15 @@ Chains = dict[int, None]  # numbers of chains of rules, in order
 _reads: dict[Hashable, tuple[int, ...]] = {}
 
 
-def materialized(stores: Sequence[Store], temporary: Temporary) -> list[list[Store]]:
+def materialized(
+    stores: Sequence[Store], temporary: Temporary, order: Sequence[Expr] = ()
+) -> list[list[Store]]:
     """Groups that do in turn what the group `stores` does, the last one to its destinations.
 
-    `temporary(e)` gives a buffer with memory for the value of `e`.
+    `temporary(e)` gives a buffer with memory for the value of `e`. `order` has all nodes of the
+    values, operands first, if it is known.
     """
-    order = postorder([s.value for s in stores])
+    order = order or postorder([s.value for s in stores])
     if sum(isinstance(node, Composite) for node in order) < 2:
         return [list(stores)]
     kept = _asked_often(order, stores)

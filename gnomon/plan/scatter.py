@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gnomon import dtype as dt
 from gnomon.base import Later
 from gnomon.expr.composite import Scatter
+from gnomon.expr.ext.scan import Scan
 from gnomon.expr.index import Index
 from gnomon.expr.node import MAPPER, Buffer, Expr, Map, Scalar, cast
 from gnomon.expr.rewrite import substitute
@@ -105,6 +106,10 @@ def pieces(
     for piece in cut(stores, libraries, temporary):
         if not isinstance(piece, list) or not any(s.value.exp_type & ~MAPPER for s in piece):
             found.append(piece)
+            continue
+        order = postorder([s.value for s in piece])
+        if has_order and not any(isinstance(n, (Scan, Scatter)) for n in order):
+            found.extend(materialized(piece, temporary, order))
             continue
         for group in alone(piece, temporary):
             found.extend(_groups(group, temporary, has_order))

@@ -7,11 +7,13 @@ import random
 import numpy as np
 import pytest
 
-from gnomon import nd
+from gnomon import autograd, nd
 from gnomon.base import ShapeError
 from gnomon.dtype import float32
 from gnomon.expr.node import Buffer, Cast, Map, Scalar
 from gnomon.expr.walk import postorder
+from gnomon.graph import gradient
+from gnomon.ndarray import derivative
 from gnomon.ndarray.lazy import families, invoke, trace
 from gnomon.ndarray.lazy.recipe import template_for
 from gnomon.ops import registry
@@ -68,6 +70,7 @@ def served(monkeypatch):
     monkeypatch.setattr(families, "_member", compared)
     monkeypatch.setattr(invoke, "recipe_of_one", of_one)
     monkeypatch.setattr(trace, "recipe_like", like)
+    monkeypatch.setattr(derivative, "recipe_like", like)
     trace.EMPTY.after.clear()
     return counts
 
@@ -150,6 +153,15 @@ def kept(draw, x):
     return nd.reshape(a, shape=(-1, x.shape[-1])).asnumpy(), x.reshape(-1, x.shape[-1])
 
 
+def parted(draw, x):
+    """Another shape, by a function that never makes a view."""
+    shape = [*x.shape[:-1], 1, x.shape[-1]] if draw.random() < 0.5 else [-1]
+    with autograd.record():  # of an array of the tape
+        a = nd.array(x, dtype=x.dtype)
+        a.attach_grad()
+        return nd.reshape(a, shape=shape).asnumpy(), x.reshape(shape)
+
+
 def added(draw, x):
     a = nd.array(x, dtype=x.dtype)
     number = draw.randint(1, 9)
@@ -183,8 +195,8 @@ def chained(draw, x):
 
 KINDS = {
     **{name: lambda draw, x, name=name: reduced(draw, x, name) for name in ("sum", "mean", "max")},
-    **{f.__name__: f for f in (turned, cut, mirrored, swapped, stretched, viewed, added, kept)},
-    "chained": chained,
+    **{f.__name__: f for f in (turned, cut, mirrored, swapped, stretched, viewed, parted, added)},
+    **{f.__name__: f for f in (kept, chained)},
 }
 
 
@@ -204,6 +216,44 @@ def test_random_shapes(kind, dtype, served):
         exact = dtype == "int32" or kind not in ("sum", "mean")
         np.testing.assert_allclose(got, expected, 0 if exact else 2e-3, 0 if exact else 1e-2)
     assert len(served) > 5
+
+
+def differentiated(draw, x):
+    """A function of an array and another of its shape, and its gradient by the heads'."""
+    order = draw.sample(range(x.ndim), x.ndim)
+    back = np.argsort(order)
+    begin = [draw.randrange(n) for n in x.shape]
+    return draw.choice((
+        (lambda a, b: a * b, lambda g, a, b: g * b),
+        (lambda a, b: nd.relu(a), lambda g, a, b: g * (a > 0)),
+        (lambda a, b: 3 * a, lambda g, a, b: 3 * g),
+        (lambda a, b: nd.elemwise_add(b, a), lambda g, a, b: g),
+        (lambda a, b: nd.broadcast_mul(b, a), lambda g, a, b: g * b),
+        (lambda a, b: nd.reshape(a, shape=(-1,)), lambda g, a, b: g.reshape(a.shape)),
+        (lambda a, b: nd.expand_dims(a, axis=0), lambda g, a, b: g[0]),
+        (lambda a, b: nd.transpose(a, axes=order), lambda g, a, b: g.transpose(back)),
+        (lambda a, b: nd.flip(a, axis=0), lambda g, a, b: g[::-1]),
+        (lambda a, b: nd.slice(a, begin, x.shape), lambda g, a, b: np.pad(
+            g, [(k, 0) for k in begin])),
+    ))  # fmt: skip
+
+
+@pytest.mark.parametrize("how", ["write", "add"])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_gradients_of_random_shapes(dtype, how, served):
+    draw = random.Random(f"{dtype} {how}")
+    for _ in range(60):
+        shape = drawn(draw)
+        x, y = array(draw, shape, dtype), array(draw, shape, dtype)
+        f, expected = differentiated(draw, x)
+        a, b = nd.array(x, dtype=dtype), nd.array(y, dtype=dtype)
+        a.attach_grad(how)
+        with autograd.record():
+            z = f(a, b)
+        g = array(draw, z.shape, dtype)
+        z.backward(nd.array(g, dtype=dtype))
+        np.testing.assert_array_equal(a.grad.asnumpy(), expected(g, x, y))
+    assert sum(name.startswith("_backward") for name in served) > 10
 
 
 def test_work_of_several_tasks(served):
@@ -299,6 +349,28 @@ def test_elementwise_operators_are_the_same_for_every_shape(op):
         structure = Structure([Store(Buffer(shape, value.dtype, None, 99 << 40), "saveto", value)])
         assert structure.flat
         found.append((structure.key, [s.value for s in structure.scalars], value.dtype))
+    assert all(each == found[0] for each in found)
+
+
+@pytest.mark.parametrize("op", [op for op in declared() if op.derives], ids=lambda op: op.name)
+def test_so_are_their_derivatives(op):
+    found = []
+    for shape in ((7,), (3, 5), (2, 1, 4, 3), (1,)):
+        count = len(op.arguments())
+        wanted, types = (True,) * count, (float32,) * count
+        asked = gradient._look(op, (shape,) * count, types, wanted, True)
+        _, (dtype,), _ = op.infer_type(types)
+        leaves = [Buffer(shape, x, None, (k + 1) << 40) for k, x in enumerate((*types, dtype))]
+        *inputs, output = leaves
+        head = Buffer(shape, dtype, None, 98 << 40)
+        stores = [
+            Store(Buffer(shape, g.dtype, None, (100 + k) << 40), "saveto", g)
+            for k, g in enumerate(op.backward([head], inputs, [output], train=True))
+            if g is not None
+        ]
+        structure = Structure(stores)
+        assert not structure.composite and (structure.flat or not stores)
+        found.append((asked, structure.key, [s.value for s in structure.scalars]))
     assert all(each == found[0] for each in found)
 
 

@@ -17,7 +17,7 @@ from gnomon.runtime.devices import pool
 from gnomon.runtime.execution import threads
 from gnomon.runtime.execution.program import Step
 from gnomon.runtime.kernels import template
-from gnomon.runtime.kernels.template import Copy, Template
+from gnomon.runtime.kernels.template import Copy, Template, storages_of
 from gnomon.runtime.libraries import gemm
 from gnomon.runtime.statements.prepare import Store, prepare
 
@@ -41,6 +41,7 @@ def making(shapes, value, saver="saveto"):
 CASES = {
     "map": (((6, 7), (6, 7), (6, 7)), lambda a, b: fn.exp(a) + b * 2),
     "reduction": (((6, 7), (6,)), lambda a: ext.reduce(a, "sum", (1,))),
+    "sums so far in a map": (((6, 7), (6, 7)), lambda a: fn.exp(ext.cumsum(a, 1)) + 1),
     "product": (((6, 7), (7, 5), (6, 5)), dot),
     "product in a map": (((6, 7), (7, 5), (6, 5)), lambda a, b: fn.tanh(dot(a, b)) + 1),
     "product of a map": (((6, 7), (7, 5), (6, 5)), lambda a, b: dot(a * 2, b)),
@@ -48,6 +49,7 @@ CASES = {
 EXPECTED = {
     "map": lambda a, b: np.exp(a) + b * 2,
     "reduction": lambda a: a.sum(1),
+    "sums so far in a map": lambda a: np.exp(a.cumsum(1)) + 1,
     "product": lambda a, b: a @ b,
     "product in a map": lambda a, b: np.tanh(a @ b) + 1,
     "product of a map": lambda a, b: (a * 2) @ b,
@@ -135,7 +137,31 @@ def test_copies_with_much_memory_are_not_kept(monkeypatch):
 def test_memory_that_steps_share_counts_once():
     storage = pool.allocate(512, cpu())
     steps = [Step(0, 0, keep=(storage,), name="part") for _ in range(3)]
-    assert Copy(steps, []).held == storage.nbytes
+    assert Copy(steps).held == storage.nbytes
+
+
+def test_copies_of_kernels_have_memory_of_their_own_and_are_not_planned_again():
+    made = []
+    shapes, value = CASES["sums so far in a map"]
+    steps = making(shapes, value)
+
+    def make(addresses):
+        made.append(steps(addresses))
+        return made[-1]
+
+    work = Template(make, 2)
+    copies = [work.reserve() for _ in range(3)]
+    assert len(made) == 1 and len(made[0]) > 1
+    memory = {id(s): s for c in copies for step in c.steps for s in storages_of(step)}
+    assert len(memory) == len({s.address for s in memory.values()}) == len(copies)
+    arrays = [operands(shapes, seed) for seed in range(3)]
+    for copy, pair in zip(copies, arrays, strict=True):
+        copy.place([address(a) for a in pair])
+    for k in range(max(len(c.steps) for c in copies)):  # by turns
+        for copy in copies:
+            copy.steps[k].run()
+    for a, b in arrays:
+        np.testing.assert_allclose(b, EXPECTED["sums so far in a map"](a), rtol=1e-5, atol=1e-5)
 
 
 def test_nothing_to_do():

@@ -20,6 +20,7 @@ from gnomon.expr.layout import UNIT
 from gnomon.expr.node import Scalar
 from gnomon.ndarray.core.bounded_cache import RECIPES
 from gnomon.ndarray.core.layout import Layout, dense
+from gnomon.ndarray.lazy.infer import infer
 from gnomon.ndarray.lazy.numbers import Number
 from gnomon.ndarray.lazy.recipe import Recipe, Work, template_for
 from gnomon.plan.canonical import form_of
@@ -27,7 +28,7 @@ from gnomon.plan.statement import Axis
 from gnomon.plan.view import merged
 from gnomon.runtime.kernels.family import Family, family_of
 from gnomon.runtime.kernels.kernel import bits
-from gnomon.shape import row_major
+from gnomon.shape import prod, row_major
 
 Shape = tuple[int, ...]
 Make = Callable[[], tuple[Work, Any]]
@@ -81,12 +82,48 @@ def moving(op: Any, data: Layout) -> Outline | None:
     return spreading(("moved", data.dtype), shape, [strides], [offset, 0])
 
 
-def keeping(op: Any, data: Layout) -> Outline | None:
-    """An operator whose result has the elements of dense `data` in their order."""
+def reshaping(op: Any, data: Layout) -> Outline | None:
+    """The elements of dense data in another shape."""
+    return _in_order(infer(op, [data])[0][0], data)
+
+
+def _in_order(shape: Shape, data: Layout) -> Outline | None:
+    """Dense data as it is, as a result of this shape."""
     if data.strides is not None:
         return None
-    shape = op.keeps(data.shape)
     return spreading(("moved", data.dtype), shape, [row_major(shape)], [0, 0])
+
+
+def of_gradient(gradient: Any, train: bool, wanted: tuple[int, ...], work: Work) -> Outline | None:
+    """The gradients of a map, or of an operator that moves or reshapes: dense, and apart from what
+    is read. None where they are something else, or the class of the operator says them itself."""
+    op, first = gradient.op, work.layouts[0]
+    if not op.derives or not op.is_expression or not first.size:
+        return None
+    apart = all(anchor == (k, 0) for k, anchor in enumerate(work.anchors))
+    if not apart or any(x.strides is not None for x in work.layouts):
+        return None
+    savers = tuple([dest.saver for dest in work.dests])
+    if op.elementwise and all(x.shape == first.shape for x in work.layouts):
+        types = tuple([x.dtype for x in work.layouts])
+        return flat(("gradient", op, gradient.needs, train, wanted, savers, types), first)
+    if savers != ("saveto",) or len(work.layouts) != 2 or op.elementwise:
+        return None
+    shape = gradient.shapes[0][0]
+    if op.reshapes:
+        return _in_order(shape, first)
+    return None if op.moves is None else _moved_back(op.moves(shape), shape, first)
+
+
+def _moved_back(moves: Any, shape: Shape, data: Layout) -> Outline | None:
+    """The elements of dense `data` where they were in `shape`; None where not all axes moved."""
+    apart = any(n != 1 for n in moves.steps) or any(moves.begin) or data.shape != moves.shape
+    axes = list(moves.axes)
+    if apart or sorted(axes) != list(range(len(shape))) or data.size != prod(shape):
+        return None
+    steps = data.steps()
+    strides = [steps[axes.index(a)] for a in range(len(shape))]
+    return spreading(("moved", data.dtype), shape, [strides], [0, 0])
 
 
 def spreading(
@@ -129,12 +166,13 @@ def reducing(op: Any, data: Layout) -> Outline | None:
 
 
 def recipe_of_one(op: Any, data: Layout, make: Make) -> Recipe | None:
-    """The recipe of an operator that moves or reduces elements; None where it has no outline.
+    """The recipe of an operator that moves, reshapes or reduces; None where it has no outline.
 
     `make` gives its work, and what the recipe remembers.
     """
-    ways = (op.keeps, keeping), (op.moves, moving), (op.reduces, reducing)
-    outlined = next((outlined for said, outlined in ways if said is not None), None)
+    outlined = (
+        moving if op.moves else reducing if op.reduces else reshaping if op.reshapes else None
+    )
     if outlined is None:
         return None
     try:

@@ -30,15 +30,17 @@ Pair = tuple[float, float]
 class Kind:
     """What operators that differ in such numbers alone share: recipes, and rules of traces.
 
-    `results` are the dtypes of element-wise results, by those of the operands.
+    `results` are the dtypes of element-wise results, by those of the operands; `no_maps` the ranks
+    and dtypes of operands of which it made something else than a map.
     """
 
-    __slots__ = ("recipes", "results", "rules")
+    __slots__ = ("no_maps", "recipes", "results", "rules")
 
     def __init__(self) -> None:
         self.recipes: dict[Any, Any] = {}
         self.rules: dict[Any, Any] = {}
         self.results: dict[tuple[DType, ...], DType] = {}
+        self.no_maps: set[tuple[tuple[int, DType], ...]] = set()
 
 
 class Sharing(NamedTuple):

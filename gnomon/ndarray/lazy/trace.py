@@ -116,6 +116,9 @@ def _rule(op: Any, sharing: Sharing, layouts: Layouts) -> Rule | None:
         known = _known_rule(op, sharing, layouts, flat)
         if known is not None:
             return known
+    ranked = tuple([(len(x.shape), x.dtype) for x in layouts])
+    if ranked in sharing.kind.no_maps:  # it may be one of these operands, and need not wait then
+        return None
     shape, dtype = infer(op, layouts)[0]
     if 0 in shape or "b" in (dtype.kind, *(x.dtype.kind for x in layouts)):
         return None
@@ -126,6 +129,7 @@ def _rule(op: Any, sharing: Sharing, layouts: Layouts) -> Rule | None:
         if isinstance(node, Broadcast) and not node.src.children:
             spread.update(k for k, leaf in enumerate(leaves) if leaf is node.src)
         elif not isinstance(node, (Map, Cast, Scalar, Buffer)):
+            sharing.kind.no_maps.add(ranked)
             return None
     if value.shape != shape or value.dtype is not dtype:
         return None

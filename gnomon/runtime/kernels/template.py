@@ -5,8 +5,8 @@ for stand-in addresses, which no memory has. Kernels and the steps of libraries 
 their argument blocks are addresses; where there are other steps, or numbers, all are made twice
 with different stand-ins, and the words that differ accordingly are what is looked for. A run takes
 a free copy of the steps, writes the addresses into its blocks and calls it; as many copies come to
-be as run at the same time, each with temporaries of its own. Copies that hold much memory are not
-kept.
+be as run at the same time, each with temporaries of its own. Of work that kernels do, these are
+other blocks alone; of other work all is made once more. Copies that hold much memory are not kept.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import Any, NamedTuple
 
 from gnomon.expr.node import Buffer
 from gnomon.ground.record import Frozen, put
 from gnomon.native.words import whole
+from gnomon.runtime.devices import pool
 from gnomon.runtime.devices.pool import Storage
 from gnomon.runtime.execution.program import (
     SPARE,
@@ -75,19 +77,30 @@ class Streamed(Frozen):
 
 
 class Copy:
-    """One set of steps, with its blocks."""
+    """One set of steps, with its blocks, of which `take` says what a run fills in."""
 
-    __slots__ = ("_streamed", "call", "held", "slots", "step", "words")
+    __slots__ = ("_streamed", "blocks", "call", "held", "slots", "step", "steps", "words")
 
-    def __init__(self, steps: Sequence[Step], places: Sequence[Place]) -> None:
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self.steps = steps
         self.step = steps[0] if len(steps) == 1 else Program(steps)
-        blocks = [block for step in steps for block in blocks_of(step)]
-        self.slots = [(blocks[p.block].words, p.word, p.operand, p.offset) for p in places]
-        held = {id(x): x.nbytes for step in steps for x in storages_of(step)}  # steps may share it
-        self.held = sum(held.values())
+        self.blocks: list[Block] = []
+        self.slots: list[tuple[Any, int, int, int]] = []
+        storages: dict[int, int] = {}  # steps may share them
+        for each in chain.from_iterable(map(_each, steps)):
+            for x in _held(each.keep):
+                if isinstance(x, Block):
+                    self.blocks.append(x)
+                elif isinstance(x, Storage):
+                    storages[id(x)] = x.nbytes
+        self.held = sum(storages.values())
         self.call = self.step.run_once
         self.words: list[tuple[int, int, int]] = []  # as `slots`, by the address of a word
         self._streamed: Streamed | None = None
+
+    def take(self, places: Sequence[Place]) -> None:
+        """From now on a run fills these places in."""
+        self.slots = [(self.blocks[p.block].words, p.word, p.operand, p.offset) for p in places]
 
     def run(self, addresses: Sequence[int], done: Done) -> None:
         """Do the work on these operands, once; no other run may be using this copy."""
@@ -137,6 +150,7 @@ class Template:
         "__weakref__",
         "_free",
         "_given",
+        "_like",
         "_make",
         "_numbers",
         "_seconds",
@@ -162,49 +176,61 @@ class Template:
         self._make, self.count, self.numbers = make, count, numbers
         self._stand_ins = [(k + 1) * SPACING for k in range(count)]
         self._numbers = {pair: count + k for k, pair in enumerate(numbers)}
-        self._threads = 0  # for how many the places were looked for
+        self._threads = 0  # for how many steps were made, and their places looked for
+        self._like: Sequence[Step] = ()  # made for these; none where they hold much memory
         self._given = places is not None
         self.places: Sequence[Place] = places or []  # where operands' addresses and numbers go
         self._which: tuple[tuple[int, ...], ...] = ((0,), (1,)) if numbers else ((), ())
-        steps = self._made()
-        self.bytes = sum(step.bytes for step in steps)
-        self.flops = sum(step.flops for step in steps)
-        first = Copy(steps, self.places)
+        first = self._made()
+        self.bytes = sum(step.bytes for step in first.steps)
+        self.flops = sum(step.flops for step in first.steps)
+        if first.held <= KEPT_BYTES:
+            self._like = first.steps
         self._free = deque([first])
         self._work = first.step.work
         self._seconds: float | None = None
         self._streamed: Copy | None = None  # the one that the stream uses
 
-    def _made(self) -> list[Step]:
-        """The steps, made once more; their places are looked for where these may be others.
+    def _made(self) -> Copy:
+        """A copy of steps that are made; their places are looked for where these may be others.
 
         Work is cut for as many threads as there are at that time.
         """
-        steps = self._make(self._stand_ins, *self._which[0])
+        copy = Copy(self._make(self._stand_ins, *self._which[0]))
         threads = num_threads()
         if threads != self._threads and not self._given:
-            known = None if self._numbers else self._said(steps)
+            known = None if self._numbers else self._said(copy)
             if known is None:
                 moved = [a + (k + 1) * _SHIFT for k, a in enumerate(self._stand_ins)]
-                known = self._compare(steps, self._make(moved, *self._which[1]))
-            self.places, self._threads = known, threads
-        return steps
+                known = self._compare(copy, Copy(self._make(moved, *self._which[1])))
+            self.places = known
+        self._threads = threads
+        copy.take(self.places)
+        return copy
 
-    def _said(self, steps: Sequence[Step]) -> list[Place] | None:
+    def _another(self) -> Copy:
+        """One more copy: its steps are like others, or made once more."""
+        steps = again(self._like) if self._threads == num_threads() else None
+        if not steps:
+            return self._made()
+        copy = Copy(steps)
+        copy.take(self.places)
+        return copy
+
+    def _said(self, copy: Copy) -> list[Place] | None:
         """The words of blocks that steps say hold operands' addresses.
 
         None where a step says nothing, or where there are others that may hold one.
         """
         said: dict[int, set[int]] = {}
-        for step in steps:
+        for step in copy.steps:
             found = addresses_of(step)
             if found is None:
                 return None
             for block, word in found:
                 said.setdefault(id(block), set()).add(word)
         places = []
-        blocks = [block for step in steps for block in blocks_of(step)]
-        for number, block in {id(b): (k, b) for k, b in enumerate(blocks)}.values():
+        for number, block in {id(b): (k, b) for k, b in enumerate(copy.blocks)}.values():
             for word, x in enumerate(block.words):
                 operand = 0 if x < SPACING // 2 else (x + SPACING // 2) // SPACING
                 if not 1 <= operand <= self.count:
@@ -214,13 +240,11 @@ class Template:
                 places.append(Place(number, word, operand - 1, x - self._stand_ins[operand - 1]))
         return places
 
-    def _compare(self, steps: Sequence[Step], shifted: Sequence[Step]) -> list[Place]:
-        """The words of `steps` that differ from those of `shifted` as the stand-ins do."""
-        ours = [block for step in steps for block in blocks_of(step)]
-        theirs = [block for step in shifted for block in blocks_of(step)]
+    def _compare(self, copy: Copy, shifted: Copy) -> list[Place]:
+        """The words of `copy` that differ from those of `shifted` as the stand-ins do."""
         return [
             place
-            for number, (a, b) in enumerate(zip(ours, theirs, strict=True))
+            for number, (a, b) in enumerate(zip(copy.blocks, shifted.blocks, strict=True))
             for word, (x, y) in enumerate(zip(a.words, b.words, strict=True))
             if (place := self._place(number, word, x, y)) is not None
         ]
@@ -303,7 +327,7 @@ class Template:
         try:
             return self._free.pop()
         except IndexError:
-            return Copy(self._made(), self.places)
+            return self._another()
 
     def give_back(self, copy: Copy) -> None:
         """Leave a copy of `reserve` to others."""
@@ -320,9 +344,37 @@ def _let_go() -> None:
             copy.streamed.spare.clear()  # native code may still know of these
 
 
+def again(steps: Sequence[Step]) -> list[Step] | None:
+    """Steps of kernels once more, with memory of their own; None where one is something else."""
+    own: dict[int, Storage] = {}  # for each temporary its like
+    made = []
+    for step in steps:
+        keep = step.keep
+        if type(step) is not Step or type(keep) is not tuple or not isinstance(keep[0], Kernel):
+            return None
+        leaves = [_moved(leaf, own) for leaf in keep[3]]
+        made.append(keep[0].rebound(step, [leaf.address for leaf in leaves], leaves, step.name))
+    return made
+
+
+def _moved(leaf: Buffer, own: dict[int, Storage]) -> Buffer:
+    """A leaf in memory of its own where it is a temporary."""
+    before = leaf.owner
+    if not isinstance(before, Storage):
+        return leaf
+    storage = own.get(id(before)) or own.setdefault(id(before), pool.allocate(before.nbytes))
+    address = storage.address + leaf.address - before.address
+    return Buffer(leaf.shape, leaf.dtype, leaf.strides, address, storage, leaf.device)
+
+
+def _each(step: Step) -> Sequence[Step]:
+    """The steps of a program, or a step itself."""
+    return step.steps if isinstance(step, Program) else (step,)
+
+
 def blocks_of(step: Step) -> Iterator[Block]:
     """The argument blocks of a step, or of all steps of a program, in a fixed order."""
-    for each in step.steps if isinstance(step, Program) else (step,):
+    for each in _each(step):
         keep = each.keep
         if type(keep) is tuple and keep and isinstance(keep[0], Kernel):
             yield keep[1]
@@ -333,7 +385,7 @@ def blocks_of(step: Step) -> Iterator[Block]:
 def addresses_of(step: Step) -> list[tuple[Block, int]] | None:
     """The words of a step's blocks that are addresses of operands; None where that is not known."""
     found: dict[tuple[int, int], tuple[Block, int]] = {}
-    for each in step.steps if isinstance(step, Program) else (step,):
+    for each in _each(step):
         keep = each.keep
         if type(keep) is tuple and keep and isinstance(keep[0], Kernel):
             kernel, block = keep[:2]
@@ -352,9 +404,8 @@ def addresses_of(step: Step) -> list[tuple[Block, int]] | None:
 
 def storages_of(step: Step) -> Iterator[Storage]:
     """The pool's memory that a step holds for itself."""
-    steps = step.steps if isinstance(step, Program) else (step,)
     seen: set[int] = set()
-    for each in steps:
+    for each in _each(step):
         for x in _held(each.keep):
             if isinstance(x, Storage) and id(x) not in seen:
                 seen.add(id(x))
@@ -363,8 +414,7 @@ def storages_of(step: Step) -> Iterator[Storage]:
 
 def handles_of(step: Step) -> Iterator[tuple[int, int]]:
     """Where a library's objects for a step are, and the tables that say them: bytes of each."""
-    steps = step.steps if isinstance(step, Program) else (step,)
-    for x in (x for each in steps for x in _held(each.keep)):
+    for x in (x for each in _each(step) for x in _held(each.keep)):
         if isinstance(x, ctypes.Array):
             yield ctypes.addressof(x), ctypes.sizeof(x)
         elif not isinstance(x, (Block, Storage)):
