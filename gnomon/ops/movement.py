@@ -297,8 +297,19 @@ class BroadcastTo(Op):
             raise s.refuse("data", f"{len(self.shape)} axes", f"shape {show_shape(data)}")
         s["output"] = stretch_to(s, tuple(n or d for d, n in zip(data, self.shape, strict=True)))
 
+    def moves(self, shape: Shape) -> Moves:
+        return _stretched(self, shape)
+
     def forward(self, data: Expr) -> Expr:
         return ext.broadcast_to(data, known_output(self, data))
+
+
+def _stretched(op: Op, shape: Shape) -> Moves:
+    """The output of `op`, which is data of `shape` with axes of 1 stretched."""
+    made = op.infer_shape([shape], zero_unknown=False)[1][0]
+    assert made is not None, "inference of complete inputs is complete"
+    axes = [a if n == m else -1 for a, (n, m) in enumerate(zip(shape, made, strict=True))]
+    return Moves(made, axes, (1,) * len(made))
 
 
 def stretch_to(s: Shapes, shape: Shape) -> Shape:
@@ -327,6 +338,9 @@ class BroadcastAxis(Op):
         for a, n in zip(self.axis, self.size, strict=True):
             new[s.axis("data", a)] = n
         s["output"] = stretch_to(s, tuple(new))
+
+    def moves(self, shape: Shape) -> Moves:
+        return _stretched(self, shape)
 
     def forward(self, data: Expr) -> Expr:
         return ext.broadcast_to(data, known_output(self, data))

@@ -132,6 +132,18 @@ def stretched(draw, x):
     return nd.broadcast_minus(b, a).asnumpy(), y - x
 
 
+def spread(draw, x):
+    """Axes of 1 stretched, by both operators that say to what."""
+    wide = [n if n > 1 else draw.choice(SIZES) for n in x.shape]
+    if draw.random() < 0.5:
+        got = nd.broadcast_to(nd.array(x, dtype=x.dtype), shape=wide)
+    else:
+        axes = [a for a, n in enumerate(x.shape) if n == 1]
+        sizes = [wide[a] for a in axes]
+        got = nd.broadcast_axis(nd.array(x, dtype=x.dtype), axis=axes, size=sizes)
+    return got.asnumpy(), np.broadcast_to(x, wide)
+
+
 def viewed(draw, x):
     """An operand with gaps."""
     wide = np.concatenate([x, x], -1)
@@ -196,7 +208,7 @@ def chained(draw, x):
 KINDS = {
     **{name: lambda draw, x, name=name: reduced(draw, x, name) for name in ("sum", "mean", "max")},
     **{f.__name__: f for f in (turned, cut, mirrored, swapped, stretched, viewed, parted, added)},
-    **{f.__name__: f for f in (kept, chained)},
+    **{f.__name__: f for f in (kept, chained, spread)},
 }
 
 
