@@ -56,11 +56,12 @@ def moves(arena: Arena, body: ir.Body, inner: int) -> Moves | None:
     order = postorder(roots(body))
     stores = stored(body, inner)
     puts = sum(isinstance(s, Put) for s in body)
-    each = sum(t.free >> inner & 1 for t in order)  # what is the same for all takes no more room
-    if len(stores) < max(1, puts) or each > MOST:
+    each = [t for t in order if t.free >> inner & 1]  # what is the same for all takes no more room
+    if len(stores) < max(1, puts) or len(each) > MOST:
         return None
     found = [*stores, *along(order, inner)]
-    width = max(2, BYTES // max(m.operand.dtype.size for m in found))
+    operands = [*(m.operand for m in found), *(t.payload for t in each if t.op == "read")]
+    width = max(2, BYTES // max(operand.dtype.size for operand in operands))
     return Moves(width, frozenset(m.key for m in found), aligned(arena, found, width))
 
 
