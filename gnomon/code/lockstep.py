@@ -39,6 +39,7 @@ from gnomon.plan.gpu.grid import (
     Join,
     Loop,
     Result,
+    Running,
     Set,
     Share,
     Shuffle,
@@ -139,6 +140,7 @@ class Lanes:
             Set: lambda s: self.assign(s.into, self.given(s.values)),
             Combine: self.combined,
             Join: self.join,
+            Running: self.running,
             Shuffle: self.shuffled,
             Share: self.share,
             Fetch: self.fetch,
@@ -272,10 +274,20 @@ class Lanes:
             old = self.accumulators[stmt.into.number]
             self.assign(stmt.into, self.combine(stmt.reducer, old, new))
 
+    def running(self, stmt: Running) -> None:
+        reducer, exclusive = stmt.term.payload
+        value = self.spread(self.value(stmt.term.args[0]))
+        found = []
+        for k in range(self.lanes):
+            before = self.accumulators[stmt.into.number]
+            new = value[k] if value.ndim > 1 else value
+            self.assign(stmt.into, self.combine(reducer, before, [new]))
+            found.append((before if exclusive else self.accumulators[stmt.into.number])[0])
+        self.scopes[-1][stmt.term.id] = np.stack(found) if self.lanes > 1 else found[0]
+
     def result(self, stmt: Result) -> None:
         for k, value in enumerate(self.accumulators[stmt.source.number]):
-            known = ("part", stmt.term.id, k) if stmt.term.op == "fold" else stmt.term.id
-            self.scopes[-1][known] = value
+            self.scopes[-1][stmt.key(k)] = value
 
     # -- other threads --------------------------------------------------------------------------
 

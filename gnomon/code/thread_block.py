@@ -29,6 +29,7 @@ from gnomon.plan.gpu.grid import (
     Join,
     Loop,
     Result,
+    Running,
     Set,
     Share,
     Shuffle,
@@ -69,6 +70,7 @@ class ThreadBlockWriter(LoopWriter):
             Set: self.set,
             Combine: self.combined,
             Join: self.join,
+            Running: self.running,
             Shuffle: self.shuffled,
             Share: self.share,
             Fetch: self.fetched,
@@ -319,6 +321,19 @@ class ThreadBlockWriter(LoopWriter):
             self.store_all(stmt.into, self.combine(stmt.reducer, self.load_all(stmt.into), new))
         self.lanes = lanes
 
+    def running(self, stmt: Running) -> None:
+        """Lane by lane into an accumulator of one lane, whose values are lanes of the scan."""
+        reducer, exclusive = stmt.term.payload
+        value, lanes, found = self.value(stmt.term.args[0]), self.lanes, []
+        self.lanes = 1
+        for k in range(lanes):
+            (before,) = self.load_all(stmt.into)
+            new = self.combine(reducer, [before], [self.picked(value, k)])
+            self.store_all(stmt.into, new)
+            found.append(before if exclusive else new[0])
+        self.lanes = lanes
+        self.scopes[-1][stmt.term.id] = self.joined(found) if lanes > 1 else found[0]
+
     def load_all(self, accumulator: Accumulator) -> list[Value]:
         pairs = zip(self.kept(accumulator), accumulator.dtypes, strict=True)
         lanes = self.lanes
@@ -343,8 +358,7 @@ class ThreadBlockWriter(LoopWriter):
 
     def resulting(self, stmt: Result) -> None:
         for k, value in enumerate(self.load_all(stmt.source)):
-            known = ("part", stmt.term.id, k) if stmt.term.op == "fold" else stmt.term.id
-            self.scopes[-1][known] = value
+            self.scopes[-1][stmt.key(k)] = value
 
     # -- other threads --------------------------------------------------------------------------
 

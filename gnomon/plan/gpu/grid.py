@@ -10,6 +10,7 @@
     Set          accumulator := values
     Combine      accumulator := reducer(accumulator, values)
     Join         the same with the values of all elements that a thread takes at once
+    Running      the same, and what the accumulator was with each is the scan of that element
     Shuffle      accumulator := that of another thread of the group in its warp
     Area         a part of the block's shared memory
     Share        a place of an area := accumulator
@@ -165,6 +166,18 @@ class Join:
 
 
 @record(frozen=False)
+class Running:
+    """`into` joins the elements of the scan `term` one after the other.
+
+    The scan of an element, known from here on, is what `into` becomes with it, or was before if the
+    scan is exclusive.
+    """
+
+    term: Term
+    into: Accumulator
+
+
+@record(frozen=False)
 class Shuffle:
     """`into` takes the `source` of another thread of the group; all of those in a warp take part.
 
@@ -220,6 +233,14 @@ class Result:
     term: Term
     source: Accumulator
 
+    def key(self, k: int) -> Hashable:
+        """How value `k` of the source is known."""
+        if self.term.op == "fold":
+            return "part", self.term.id, k
+        if self.term.op == "part":
+            return "part", self.term.args[0].id, self.term.payload
+        return self.term.id
+
 
 Stmt: TypeAlias = (
     Let
@@ -232,6 +253,7 @@ Stmt: TypeAlias = (
     | Set
     | Combine
     | Join
+    | Running
     | Shuffle
     | Share
     | Fetch
