@@ -128,7 +128,7 @@ class Lanes:
         self.accumulators: dict[int, list[Array]] = {}
         self.shared: dict[Area, _Shared] = {}
         self.lanes = 1  # elements that a thread takes at once
-        self.moved: frozenset[tuple[Hashable, int]] = frozenset()
+        self.moved: Mapping[tuple[Hashable, int], int] = {}
         self.handlers: dict[type, Callable[[Any], None]] = {
             Let: lambda s: self.value(s.term),
             Put: self.put,
@@ -206,7 +206,7 @@ class Lanes:
                     self.moved = wide.moved
             self.lanes = wide.width
             self.program(wide.body)
-            self.lanes, self.moved = 1, frozenset()
+            self.lanes, self.moved = 1, {}
 
     def full(self, value: Any, dtype: DType) -> Array:
         """The same value for every thread."""
@@ -364,10 +364,10 @@ class Lanes:
         """
         size = operand.dtype.size
         where = self.slots[operand.slot] + self.spread(self.value(offset)) * size
-        if (operand.slot, offset.id) in self.moved:
-            bytes_ = size * len(where)
-            first = where[0, self.active]
-            if (first % bytes_).any() or (np.diff(where[:, self.active], axis=0) != size).any():
+        step = self.moved.get((operand.slot, offset.id))
+        if step is not None:
+            bytes_, places = size * len(where), where[::step, self.active]
+            if (places[0] % bytes_).any() or (np.diff(places, axis=0) != size).any():
                 raise DeviceError(f"{operand!r}: {bytes_} bytes at once, from no multiple of them")
         return np.asarray(where)
 

@@ -114,18 +114,38 @@ def test_sixteen_bytes_are_moved_at_once(dtype, width):
     assert entry.shape({("dim", 0): 256 * width * 7}, 132) == (7, 256, 1)
 
 
+@pytest.mark.parametrize("step", [1, -1])
 @pytest.mark.parametrize("exclusive", [False, True])
 @pytest.mark.parametrize(
     ("dtype", "width"), [("uint8", 16), ("int16", 8), ("float32", 4), ("int64", 2)]
 )
-def test_threads_scan_sixteen_bytes_at_once(dtype, width, exclusive):
+def test_threads_scan_sixteen_bytes_at_once(dtype, width, exclusive, step):
     x = np.random.default_rng(0).integers(0, 2, (3, 1003)).astype(dtype)
-    e = ext.scan(over(x), "sum", 1, exclusive)
+    e = ext.scan(over(x), "sum", 1, exclusive, step < 0)
     (entry,) = entries([Store(over(np.zeros_like(x)), "saveto", e)])
     assert widths(entry.body) == [width, width, 1, 1]  # read and stored, then what is left
-    with np.errstate(all="ignore"):
-        want = np.cumsum(x, 1, dtype) - (x if exclusive else 0)
+    want = np.cumsum(x[:, ::step], 1, dtype)[:, ::step] - (x if exclusive else 0)
     np.testing.assert_array_equal(on_gpu(e), want)
+
+
+@pytest.mark.parametrize("n", [64, 67])
+@pytest.mark.parametrize("dtype", ["bool", "bfloat16", "float32", "float64"])
+def test_sixteen_bytes_are_moved_backwards(dtype, n):
+    """Of rows that end at multiples of 16 bytes; of others one element after the other."""
+    x = np.random.default_rng(0).integers(0, 2, (3, n)).astype(dt.of(dtype).numpy)
+    dest = np.zeros_like(x)
+    (entry,) = entries([Store(over(dest), "saveto", ext.flip(over(x), 1))])
+    assert steps(entry.body)[0] == {1, -1}
+    np.testing.assert_array_equal(on_gpu(ext.flip(over(x), 1)), x[:, ::-1])
+
+
+def steps(body: Body) -> list[set[int]]:
+    """Which ways what is moved at once goes."""
+    found = []
+    for stmt in body:
+        found += [set(stmt.moved.values())] if isinstance(stmt, Wide) else []
+        found += steps(stmt.body) if isinstance(stmt, Loop | Wide) else []
+    return found
 
 
 def test_scans_are_the_same_wherever_rows_lie():

@@ -120,14 +120,14 @@ class Wide:
     """`body`, by each thread for `width` values of `variable` from `first` on, side by side.
 
     Each read and store, by slot and offset, of `moved` takes one instruction: its elements lie side
-    by side from a multiple of `width` elements' bytes on, where `aligned` holds. Others take one
-    for each value.
+    by side, in order (1) or backwards (-1), from a multiple of `width` elements' bytes on, where
+    `aligned` holds. Others take one for each value.
     """
 
     variable: int
     first: Term
     width: int
-    moved: frozenset[tuple[Hashable, int]]
+    moved: Mapping[tuple[Hashable, int], int]
     body: Body
     aligned: Term | None = None  # where it is not known beforehand
 

@@ -354,7 +354,7 @@ class _Spreader:
         extent = arena.extent[variable]
         begin = extent // self.width * self.width
         left = arena.var(extent - begin)
-        inside = Wide(variable, begin + left, 1, frozenset(), body)
+        inside = Wide(variable, begin + left, 1, {}, body)
         count = arena.extent[left.payload]
         return Loop((left.payload,), self.mine, count, self.group, [inside])
 
