@@ -17,22 +17,20 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median
-from threading import Lock, Timer
-from typing import Any
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "peers"))
 
 import numpy as np
 import work
 from figures import formula_of
+from results import ANEW, Results
 
 import gnomon as mx
 from gnomon import autograd, nd, shadow
@@ -56,8 +54,6 @@ BATCH = 128  # of a network's step
 SORTED = {"of 1000": 1000, "of 10^6": 10**6}  # by name, how many elements a row has
 LOOKED_UP, VOCABULARY, WIDTH = 1 << 14, 50_000, 512  # rows that are summed, of how many
 PARTS, PATIENCE = 32, 45  # of the operators' records; seconds for one of them
-MINUTE = 60
-ANEW = 3  # the status of a process whose GPU has failed
 
 
 def there(array: np.ndarray[Any, Any]) -> TensorContainer:
@@ -257,40 +253,55 @@ def repeated(value: Expr, want: Any, read: Any, options: argparse.Namespace) -> 
     return {"right": right, "seconds": seconds, "gb_per_s": gb_per_s}
 
 
-def convolved(dtype: str) -> Callable[[argparse.Namespace], dict[str, Any]]:
-    """How fast a layer of ResNet-50 is convolved, with its gradients; and whether that is right."""
+class Layer(NamedTuple):
+    """A layer of ResNet-50: the shapes of an image and of its weights, and what it does.
+
+    For an image, with all gradients, it moves so many elements at least, and multiplies and adds.
+    """
+
+    shapes: tuple[tuple[int, ...], ...]
+    apply: Callable[..., Any]
+    elements: int
+    operations: int
+
+
+def layered(name: str, dtype: str) -> Callable[[argparse.Namespace], dict[str, Any]]:
+    """How fast a layer is, with its gradients; and whether that is right."""
 
     def run(options: argparse.Namespace) -> dict[str, Any]:
-        channels, side = 64, 56
-        images = max(1, min(IMAGES, options.size // (channels * side * side)))
+        layer = LAYERS[name]
+        image, *weights = layer.shapes
+        images = max(1, min(IMAGES, options.size // math.prod(image)))
         numbers = np.random.default_rng(0)
-        data = numbers.standard_normal((images, channels, side, side)).astype(dtype)
-        weight = (numbers.standard_normal((channels, channels, 3, 3)) / 24).astype(dtype)
+        data = numbers.standard_normal((images, *image)).astype(dtype)
+        held = [(numbers.standard_normal(shape) / 24).astype(dtype) for shape in weights]
 
-        def step(x: Any, w: Any) -> Any:
+        def step(*given: Any) -> Any:
             with autograd.record():
-                y = nd.Convolution(x, w, kernel=(3, 3), pad=(1, 1), num_filter=64, no_bias=True)
+                y = layer.apply(*given)
             y.backward()
             return y
 
-        def arrays(ctx: mx.Context, count: int) -> tuple[Any, Any]:
-            found = [nd.array(v, ctx=ctx, dtype=dtype) for v in (data[:count], weight)]
+        def arrays(ctx: mx.Context, count: int) -> list[Any]:
+            found = [nd.array(v, ctx=ctx, dtype=dtype) for v in (data[:count], *held)]
             for x in found:
                 x.attach_grad()
-            return found[0], found[1]
+            return found
 
         found = []
         for ctx in (mx.gpu(0), mx.cpu()):
-            x, w = arrays(ctx, 1)
-            found.append([v.asnumpy().astype(np.float64) for v in (step(x, w), x.grad, w.grad)])
-        x, w = arrays(mx.gpu(0), images)
-        seconds = seconds_of(lambda: step(x, w), options.repeats)
+            given = arrays(ctx, 1)
+            results = step(*given), *(x.grad for x in given)
+            found.append([v.asnumpy().astype(np.float64) for v in results])
+        given = arrays(mx.gpu(0), images)
+        seconds = seconds_of(lambda: step(*given), options.repeats)
         pairs = zip(*found, strict=True)
         return {
             "right": all(np.allclose(*pair, *TOLERANCE_OF_PRODUCTS[dtype]) for pair in pairs),
             "images": images,
             "seconds": seconds,
-            "tflops": 3 * 2 * images * side * side * channels * channels * 9 / seconds / 1e12,
+            "gb_per_s": images * layer.elements * data.itemsize / seconds / 1e9,
+            "tflops": images * layer.operations / seconds / 1e12,
             "cudnn": gpus.get(0).driver.dnn() is not None,
         }
 
@@ -360,6 +371,21 @@ def torch_network(name: str) -> Callable[[argparse.Namespace], dict[str, Any]]:
     return run
 
 
+def torch_layer(name: str) -> Callable[[argparse.Namespace], dict[str, Any]]:
+    """How fast PyTorch is at a layer of float32, with its gradients."""
+
+    def run(options: argparse.Namespace) -> dict[str, Any]:
+        import torch_peer
+
+        image, *weights = LAYERS[name].shapes
+        images = max(1, min(IMAGES, options.size // math.prod(image)))
+        once = torch_peer.layer(name, (images, *image), *weights)
+        seconds = seconds_of(once, options.repeats, torch_peer.wait)
+        return {"images": images, "seconds": seconds}
+
+    return run
+
+
 def _mlp() -> tuple[Any, tuple[int, ...]]:
     net = mx.sym.Variable("data")
     for width in (128, 64):
@@ -383,6 +409,23 @@ def _classifier(net: Any) -> Any:
 
 COMPILED = "sgd", "mixed", "gelu", "activations", "softmax", "variance"  # each takes seconds
 NETWORKS = {"mlp": _mlp, "lenet": _lenet}
+WIDE, NARROW = 64 * 112 * 112, 64 * 56 * 56  # elements before and after the first pooling
+LAYERS = {
+    "convolution": Layer(
+        ((64, 56, 56), (64, 64, 3, 3)),
+        lambda x, w: nd.Convolution(
+            x, w, kernel=(3, 3), pad=(1, 1), num_filter=64, no_bias=True
+        ),
+        6 * NARROW,
+        3 * 2 * NARROW * 64 * 9,
+    ),
+    "max pooling": Layer(
+        ((64, 112, 112),),
+        lambda x: nd.Pooling(x, kernel=(3, 3), stride=(2, 2), pad=(1, 1), pool_type="max"),
+        3 * WIDE + 2 * NARROW,
+        0,
+    ),
+}  # fmt: skip
 
 ROWS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
     "about": about,
@@ -394,66 +437,19 @@ ROWS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
     "rows summed": summed,
     **{f"sort {rows}": ordered(rows) for rows in SORTED},
     **{f"product {dtype}": multiplied(dtype) for dtype in TOLERANCE_OF_PRODUCTS},
-    **{f"convolution {dtype}": convolved(dtype) for dtype in TOLERANCE_OF_PRODUCTS},
+    **{
+        f"{name} {dtype}": layered(name, dtype)
+        for name in LAYERS
+        for dtype in TOLERANCE_OF_PRODUCTS
+    },
     "launch": launched,
     "operators": operated,
     **{f"network {name}": bound(name) for name in NETWORKS},
     **{f"torch network {name}": torch_network(name) for name in NETWORKS},
+    **{f"torch {name}": torch_layer(name) for name in LAYERS},
     **{f"torch {row}": torch_row("formula", row) for row in work.ROWS},
     **{f"torch compiled {row}": torch_row("compiled", row) for row in COMPILED},
 }
-
-
-class Results:
-    """What was found, in a file."""
-
-    def __init__(self, options: argparse.Namespace) -> None:
-        self.options, self.lock = options, Lock()
-
-    def done(self) -> set[str]:
-        """The rows that need not be run."""
-        out = self.options.out
-        found = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
-        failed = {f["row"] for f in found if "error" in f} if self.options.again else set()
-        return {f["row"] for f in found} - failed
-
-    def note(self, name: str, found: dict[str, Any]) -> None:
-        """Write a row down."""
-        line = json.dumps({"row": name, "size": self.options.size, **found})
-        with self.lock, self.options.out.open("a") as out:
-            print(line, flush=True)
-            out.write(line + "\n")
-
-    def run(self, names: Sequence[str]) -> None:
-        """Rows one after the other, in as few processes as they allow."""
-        left = list(names)
-        while left:
-            status, error = self._some(left)
-            if left and status != ANEW:
-                self.note(left.pop(0), {"error": error})
-
-    def _some(self, left: list[str]) -> tuple[int, str]:
-        """Rows in one process, taken from `left`, until it ends: how, and what it said."""
-        own = ["--size", self.options.size, "--repeats", self.options.repeats, "--these", *left]
-        command = [sys.executable, __file__, *map(str, own)]
-        with (
-            tempfile.TemporaryFile("w+") as said,
-            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said, text=True) as process,
-        ):
-            assert process.stdout is not None
-            late: list[int] = []
-            while left and not late:
-                timer = Timer(MINUTE, lambda: (late.append(1), process.kill()))
-                timer.start()
-                line = process.stdout.readline()
-                timer.cancel()
-                if not line:
-                    break
-                self.note(left.pop(0), json.loads(line))
-            status = process.wait()
-            said.seek(0)
-            lines = said.read().strip().splitlines() or [f"status {status}"]
-            return status, f"took more than {MINUTE} s" if late else "\n".join(lines[-5:])
 
 
 def these(options: argparse.Namespace) -> None:
@@ -480,7 +476,7 @@ def main() -> None:
     if options.these:
         these(options)
         return
-    results = Results(options)
+    results = Results(Path(__file__), options)
     done = results.done()
     rows = [name for name in options.rows if name not in done]
     checks = [name for name in rows if name.startswith("check ")]

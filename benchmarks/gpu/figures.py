@@ -4,10 +4,10 @@
     python benchmarks/gpu/figures.py --rows sgd gelu --archs sm_90
 
 For each row of the expression benchmark, for rows summed as the gradient of a look-up sums them,
-for long scans and for sorts, on each architecture: registers of a thread, bytes of shared
-memory of a block, bytes of registers that are spilt, and how much of a processor's threads the
-registers let run at once; and the bytes that a load and a store move at most. A table in Markdown;
-spills beyond the bound end it with an error.
+for long scans, for sorts and for max pooling, on each architecture: registers of a thread, bytes of
+shared memory of a block, bytes of registers that are spilt, and how much of a processor's threads
+the registers let run at once; and the bytes that a load and a store move at most. A table in
+Markdown; spills beyond the bound end it with an error.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ import numpy as np
 import work
 
 from gnomon import shadow
-from gnomon.expr.call import Order
+from gnomon.expr.call import Order, max_pool
+from gnomon.expr.call.pool import Winner, Won
+from gnomon.expr.node import Expr
 from gnomon.plan.gpu.grid import BLOCK
 from gnomon.plan.gpu.sorting import in_order
 from gnomon.plan.gpu.spread import spread
@@ -55,6 +57,7 @@ SORTED = {  # what is sorted, and how many of each row are wanted
     "sort": ((1, SIZE), SIZE),
     "first 10": ((1, SIZE), 10),
 }
+POOLED = "max pooling"  # of windows of 3 by 3, two apart: it, its winners, and its gradient
 SPILLS = 0  # bytes beyond which a kernel is not as it should be
 ENTRY = re.compile(r"Compiling entry function '(\w+)' for .*?(?=Compiling entry|\Z)", re.DOTALL)
 
@@ -134,12 +137,28 @@ def moved(text: str, entry: str) -> tuple[int, int]:
 
 def groups(row: str) -> list[Any]:
     """The statements of a row as groups, each of which is a kernel."""
+    if row == POOLED:
+        return [views([Store(_held(e), "saveto", e)]) for e in pooled()]
     if row not in SORTED:
         return pieces(stores(row), HOST.libraries, temporary, False)
     shape, count = SORTED[row]
     order = Order(shadow.TensorContainer(shape, pad=False), True, count)
     dest = shadow.TensorContainer(order.shape, "int32", pad=False)
     return [views([store]) for store in in_order(order, dest, "saveto", 1.0, temporary)]
+
+
+def pooled() -> list[Expr]:
+    """What the kernels of a max pooling compute."""
+    data = shadow.TensorContainer((16, 64, 31, 31), pad=False)
+    made = max_pool(data, (3, 3), (2, 2), (0, 0))
+    winner = Winner(data, made.window)
+    gradient = Won(_held(made), _held(winner), made.window, data.shape[2:])
+    return [made.fallback(), winner.fallback(), gradient]
+
+
+def _held(e: Expr) -> shadow.TensorContainer:
+    """Memory for an expression."""
+    return shadow.TensorContainer(e.shape, e.dtype, pad=False)
 
 
 def entries(row: str, archs: list[str]) -> Iterator[tuple[str, list[Figures]]]:
@@ -160,7 +179,9 @@ def entries(row: str, archs: list[str]) -> Iterator[tuple[str, list[Figures]]]:
 def main() -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", nargs="*", default=[*work.ROWS, SUMMED, *SCANNED, *SORTED])
+    parser.add_argument(
+        "--rows", nargs="*", default=[*work.ROWS, SUMMED, *SCANNED, *SORTED, POOLED]
+    )
     parser.add_argument("--archs", nargs="*", default=list(ARCHS))
     options = parser.parse_args()
     print(f"| expression | work for | bytes | {' | '.join(options.archs)} |")

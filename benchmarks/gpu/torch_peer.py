@@ -51,6 +51,17 @@ def _type(name: str) -> torch.dtype:
     return found
 
 
+def layer(name: str, *shapes: Sequence[int]) -> Step:
+    """A layer on data and weights of these shapes, with its gradients."""
+    given = [torch.randn(*shape, device=THERE, requires_grad=True) for shape in shapes]
+
+    def step() -> None:
+        y = LAYERS[name](*given)
+        torch.autograd.grad(y, given, torch.ones_like(y))
+
+    return step
+
+
 def network(name: str, shape: Sequence[int]) -> Step:
     """A step of training, with momentum, as a CUDA graph."""
     net = NETWORKS[name]().to(THERE)
@@ -95,4 +106,8 @@ def _lenet() -> torch.nn.Module:
     return nn.Sequential(*layers)
 
 
+LAYERS: dict[str, Callable[..., Any]] = {
+    "convolution": lambda x, w: torch.nn.functional.conv2d(x, w, padding=1),
+    "max pooling": lambda x: torch.nn.functional.max_pool2d(x, 3, 2, 1),
+}
 NETWORKS = {"mlp": _mlp, "lenet": _lenet}

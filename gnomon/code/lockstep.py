@@ -39,6 +39,7 @@ from gnomon.plan.gpu.grid import (
     Join,
     Loop,
     Result,
+    Running,
     Set,
     Share,
     Shuffle,
@@ -127,7 +128,7 @@ class Lanes:
         self.accumulators: dict[int, list[Array]] = {}
         self.shared: dict[Area, _Shared] = {}
         self.lanes = 1  # elements that a thread takes at once
-        self.moved: frozenset[tuple[Hashable, int]] = frozenset()
+        self.moved: Mapping[tuple[Hashable, int], int] = {}
         self.handlers: dict[type, Callable[[Any], None]] = {
             Let: lambda s: self.value(s.term),
             Put: self.put,
@@ -139,6 +140,7 @@ class Lanes:
             Set: lambda s: self.assign(s.into, self.given(s.values)),
             Combine: self.combined,
             Join: self.join,
+            Running: self.running,
             Shuffle: self.shuffled,
             Share: self.share,
             Fetch: self.fetch,
@@ -204,7 +206,7 @@ class Lanes:
                     self.moved = wide.moved
             self.lanes = wide.width
             self.program(wide.body)
-            self.lanes, self.moved = 1, frozenset()
+            self.lanes, self.moved = 1, {}
 
     def full(self, value: Any, dtype: DType) -> Array:
         """The same value for every thread."""
@@ -272,10 +274,20 @@ class Lanes:
             old = self.accumulators[stmt.into.number]
             self.assign(stmt.into, self.combine(stmt.reducer, old, new))
 
+    def running(self, stmt: Running) -> None:
+        reducer, exclusive = stmt.term.payload
+        value = self.spread(self.value(stmt.term.args[0]))
+        found = []
+        for k in range(self.lanes):
+            before = self.accumulators[stmt.into.number]
+            new = value[k] if value.ndim > 1 else value
+            self.assign(stmt.into, self.combine(reducer, before, [new]))
+            found.append((before if exclusive else self.accumulators[stmt.into.number])[0])
+        self.scopes[-1][stmt.term.id] = np.stack(found) if self.lanes > 1 else found[0]
+
     def result(self, stmt: Result) -> None:
         for k, value in enumerate(self.accumulators[stmt.source.number]):
-            known = ("part", stmt.term.id, k) if stmt.term.op == "fold" else stmt.term.id
-            self.scopes[-1][known] = value
+            self.scopes[-1][stmt.key(k)] = value
 
     # -- other threads --------------------------------------------------------------------------
 
@@ -352,10 +364,10 @@ class Lanes:
         """
         size = operand.dtype.size
         where = self.slots[operand.slot] + self.spread(self.value(offset)) * size
-        if (operand.slot, offset.id) in self.moved:
-            bytes_ = size * len(where)
-            first = where[0, self.active]
-            if (first % bytes_).any() or (np.diff(where[:, self.active], axis=0) != size).any():
+        step = self.moved.get((operand.slot, offset.id))
+        if step is not None:
+            bytes_, places = size * len(where), where[::step, self.active]
+            if (places[0] % bytes_).any() or (np.diff(places, axis=0) != size).any():
                 raise DeviceError(f"{operand!r}: {bytes_} bytes at once, from no multiple of them")
         return np.asarray(where)
 

@@ -8,7 +8,7 @@ turns into registers; other threads' values come by words of 32 bits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from gnomon import dtype as dt
@@ -29,6 +29,7 @@ from gnomon.plan.gpu.grid import (
     Join,
     Loop,
     Result,
+    Running,
     Set,
     Share,
     Shuffle,
@@ -55,7 +56,7 @@ class ThreadBlockWriter(LoopWriter):
         super().__init__(arena, arguments, target, (1, 1))
         self.entry, self.name, self.number = entry, name, number
         self.places: dict[tuple[int, int], list[str]] = {}
-        self.moved: frozenset[tuple[Hashable, int]] = frozenset()
+        self.moved: Mapping[tuple[Hashable, int], int] = {}
         self.aligned: Value | None = None  # whether it is so, where that is not known
         self.functions: list[str] = []  # of segments
         self.handlers: dict[type, Callable[[Any], None]] = {
@@ -69,6 +70,7 @@ class ThreadBlockWriter(LoopWriter):
             Set: self.set,
             Combine: self.combined,
             Join: self.join,
+            Running: self.running,
             Shuffle: self.shuffled,
             Share: self.share,
             Fetch: self.fetched,
@@ -127,14 +129,15 @@ class ThreadBlockWriter(LoopWriter):
             return self.guarded(where, lambda: self.fetch_one(operand, offset, None))
         allowed = None if where is None else self.value(where)
         places = self.value(offset)
-        if (operand.slot, offset.id) not in self.moved:
+        step = self.moved.get((operand.slot, offset.id))
+        if step is None:
             return self.each(operand, places, allowed)
-        first = self.value(offset, True)
+        first = self.first(offset, step)
         if self.aligned is None:
-            return self.piece(operand, first)
+            return self.piece(operand, first, step)
         return self.either(
             self.aligned,
-            lambda: self.piece(operand, first),
+            lambda: self.piece(operand, first, step),
             lambda: self.each(operand, places, None),
         )
 
@@ -176,13 +179,24 @@ class ThreadBlockWriter(LoopWriter):
         ways = f"[ zeroinitializer, %{before} ], [ {loaded.name}, %{after} ]"
         return e.do(f"phi {loaded.type} {ways}", loaded.dtype)
 
-    def piece(self, operand: Operand, first: Value) -> Value:
+    def first(self, offset: Term, step: int) -> Value:
+        """Where the elements of all lanes begin, the last one's if they go backwards."""
+        if step > 0:
+            return self.value(offset, True)
+        return self.picked(self.value(offset), self.lanes - 1)
+
+    def turned(self, value: Value, step: int) -> Value:
+        """The lanes of a value as they lie in memory, or the other way round."""
+        return value if step > 0 else self.part(value, range(self.lanes)[::step])
+
+    def piece(self, operand: Operand, first: Value, step: int) -> Value:
         """The elements of all lanes by one instruction."""
         dtype, place = operand.dtype, self.address(operand, first)
         text = (
             f"load {memory_type(dtype, self.lanes)}, ptr {place}, align {dtype.size * self.lanes}"
         )
-        return self.from_memory(self.e.do(text, in_memory(dtype), self.lanes), dtype)
+        found = self.from_memory(self.e.do(text, in_memory(dtype), self.lanes), dtype)
+        return self.turned(found, step)
 
     def store(self, operand: Operand, offset: Term, value: Value) -> None:
         if self.vec is None:
@@ -190,24 +204,25 @@ class ThreadBlockWriter(LoopWriter):
             return
         size, value = operand.dtype.size, self.to_memory(value, operand.dtype)
         value = self.e.spread(value, self.lanes)
-        first, places = self.value(offset, True), self.value(offset)
+        places, step = self.value(offset), self.moved.get((operand.slot, offset.id))
 
-        def whole() -> None:
-            place = self.address(operand, first)
-            self.e.line(f"store {value}, ptr {place}, align {size * self.lanes}")
+        def whole(step: int) -> None:
+            place = self.address(operand, self.first(offset, step))
+            turned = self.turned(value, step)
+            self.e.line(f"store {turned}, ptr {place}, align {size * self.lanes}")
 
         def each() -> None:
             for k in range(self.lanes):
                 place = self.address(operand, self.picked(places, k))
                 self.e.line(f"store {self.picked(value, k)}, ptr {place}, align {size}")
 
-        if (operand.slot, offset.id) not in self.moved:
+        if step is None:
             each()
         elif self.aligned is None:
-            whole()
+            whole(step)
         else:
             with self.e.when(self.aligned):
-                whole()
+                whole(step)
             with self.e.when(self.e.primitive("not", [self.aligned], dt.bool_)):
                 each()
 
@@ -257,7 +272,7 @@ class ThreadBlockWriter(LoopWriter):
         with self.over(wide.variable, first, wide.width, None):
             self.moved, self.aligned = wide.moved, aligned
             self.program(wide.body)
-            self.moved = frozenset()
+            self.moved = {}
 
     def elements(self, elements: Elements) -> None:
         if statements(elements.body) <= self.e.target.segment:
@@ -319,6 +334,19 @@ class ThreadBlockWriter(LoopWriter):
             self.store_all(stmt.into, self.combine(stmt.reducer, self.load_all(stmt.into), new))
         self.lanes = lanes
 
+    def running(self, stmt: Running) -> None:
+        """Lane by lane into an accumulator of one lane, whose values are lanes of the scan."""
+        reducer, exclusive = stmt.term.payload
+        value, lanes, found = self.value(stmt.term.args[0]), self.lanes, []
+        self.lanes = 1
+        for k in range(lanes):
+            (before,) = self.load_all(stmt.into)
+            new = self.combine(reducer, [before], [self.picked(value, k)])
+            self.store_all(stmt.into, new)
+            found.append(before if exclusive else new[0])
+        self.lanes = lanes
+        self.scopes[-1][stmt.term.id] = self.joined(found) if lanes > 1 else found[0]
+
     def load_all(self, accumulator: Accumulator) -> list[Value]:
         pairs = zip(self.kept(accumulator), accumulator.dtypes, strict=True)
         lanes = self.lanes
@@ -343,8 +371,7 @@ class ThreadBlockWriter(LoopWriter):
 
     def resulting(self, stmt: Result) -> None:
         for k, value in enumerate(self.load_all(stmt.source)):
-            known = ("part", stmt.term.id, k) if stmt.term.op == "fold" else stmt.term.id
-            self.scopes[-1][known] = value
+            self.scopes[-1][stmt.key(k)] = value
 
     # -- other threads --------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from gnomon.expr.node import Buffer, Expr, cast
 from gnomon.plan.gpu.grid import Body, Loop, Wide
 from gnomon.plan.statement import Store
 from tests.code.gpu import entries
-from tests.gpu.moved import moved, run
+from tests.gpu.moved import moved, on_gpu, run
 from tests.plan.test_expressions import over
 
 DTYPES = ("bool", "int8", "uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64")
@@ -112,3 +112,65 @@ def test_sixteen_bytes_are_moved_at_once(dtype, width):
     (entry,) = entries([Store(over(np.zeros(100, dt.of(dtype).numpy)), "saveto", x + x)])
     assert widths(entry.body) == [width, 1]
     assert entry.shape({("dim", 0): 256 * width * 7}, 132) == (7, 256, 1)
+
+
+@pytest.mark.parametrize("step", [1, -1])
+@pytest.mark.parametrize("exclusive", [False, True])
+@pytest.mark.parametrize(
+    ("dtype", "width"), [("uint8", 16), ("int16", 8), ("float32", 4), ("int64", 2)]
+)
+def test_threads_scan_sixteen_bytes_at_once(dtype, width, exclusive, step):
+    x = np.random.default_rng(0).integers(0, 2, (3, 1003)).astype(dtype)
+    e = ext.scan(over(x), "sum", 1, exclusive, step < 0)
+    (entry,) = entries([Store(over(np.zeros_like(x)), "saveto", e)])
+    assert widths(entry.body) == [width, width, 1, 1]  # read and stored, then what is left
+    want = np.cumsum(x[:, ::step], 1, dtype)[:, ::step] - (x if exclusive else 0)
+    np.testing.assert_array_equal(on_gpu(e), want)
+
+
+@pytest.mark.parametrize("n", [64, 67])
+@pytest.mark.parametrize("dtype", ["bool", "bfloat16", "float32", "float64"])
+def test_sixteen_bytes_are_moved_backwards(dtype, n):
+    """Of rows that end at multiples of 16 bytes; of others one element after the other."""
+    x = np.random.default_rng(0).integers(0, 2, (3, n)).astype(dt.of(dtype).numpy)
+    dest = np.zeros_like(x)
+    (entry,) = entries([Store(over(dest), "saveto", ext.flip(over(x), 1))])
+    assert steps(entry.body)[0] == {1, -1}
+    np.testing.assert_array_equal(on_gpu(ext.flip(over(x), 1)), x[:, ::-1])
+
+
+def steps(body: Body) -> list[set[int]]:
+    """Which ways what is moved at once goes."""
+    found = []
+    for stmt in body:
+        found += [set(stmt.moved.values())] if isinstance(stmt, Wide) else []
+        found += steps(stmt.body) if isinstance(stmt, Loop | Wide) else []
+    return found
+
+
+def test_scans_are_the_same_wherever_rows_lie():
+    """Rows that begin at no multiple of 16 bytes, and with what comes behind the scan."""
+    x = np.random.default_rng(0).standard_normal((3, 1000)).astype("float32")
+    held = np.zeros((3, 1007), "float32")
+    held[:, 3:1003] = x
+    apart = part(moved(over(held)), 3, 1000, 1)
+    found = []
+    for source in (moved(over(x)), apart):
+        dest = moved(over(np.zeros_like(x)))
+        run([Store(dest, "saveto", ext.cumsum(source * 2.0, 1) * source + 1.0)])
+        found.append(dest.numpy())
+    np.testing.assert_array_equal(*found)
+    np.testing.assert_allclose(found[0], (x * 2).cumsum(1) * x + 1, rtol=1e-4, atol=1e-3)
+
+
+def test_scans_in_place():
+    x = np.arange(700, dtype="int32").reshape(1, 700)
+    held = moved(over(x))
+    run([Store(held, "saveto", ext.cumsum(held, 1))])
+    np.testing.assert_array_equal(held.numpy(), x.cumsum(1))
+
+
+def test_scans_of_what_threads_sum():
+    x = np.random.default_rng(0).integers(-3, 4, (3, 70, 9)).astype("float32")
+    e = ext.cumsum(ext.reduce(over(x), "sum", (2,)), 1)
+    np.testing.assert_array_equal(on_gpu(e), x.sum(2).cumsum(1))

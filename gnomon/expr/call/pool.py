@@ -83,6 +83,15 @@ def infer_pool(name: str, data: Expr, window: Window) -> tuple[Sizes, DType]:
     return (*data.shape[:2], *counts), data.dtype
 
 
+def infer_winner(data: Expr, window: Window) -> tuple[Sizes, DType]:
+    """Shape and dtype of winners: bytes where they hold every position in a window.
+
+    Of elements of 64 bits winners have as many, for lanes of one size are faster on processors.
+    """
+    shape, dtype = infer_pool("max_pool", data, window)
+    return shape, dt.uint8 if dtype.size < 8 and prod(window.kernel) <= 1 << 8 else dt.int64
+
+
 @composite
 class MaxPool(Call):
     """The largest element of every window."""
@@ -160,7 +169,7 @@ class Winner(Call):
     window: Window
 
     def infer(self) -> tuple[Sizes, DType]:
-        return infer_pool("max_pool", self.data, self.window)[0], dt.int64
+        return infer_winner(self.data, self.window)
 
     def adjoint(self, g: Expr) -> tuple[tuple[Expr, Expr], ...]:
         return ()
@@ -168,7 +177,7 @@ class Winner(Call):
     def reference(self, *operands: Array) -> Array:
         inside = seen(operands[0], self.window, -np.inf)
         flat = inside.reshape(*self.shape, prod(self.window.kernel))
-        return np.asarray(flat.argmax(axis=-1), np.int64)
+        return np.asarray(flat.argmax(axis=-1), self.dtype.numpy)
 
     def fallback(self) -> Expr:
         """The same as an expression that a loop nest computes."""
@@ -183,7 +192,7 @@ class Largest(Chainer):
     window: Window
 
     def infer(self) -> tuple[Sizes, DType]:
-        return infer_pool("max_pool", self.data, self.window)[0], dt.int64
+        return infer_winner(self.data, self.window)
 
     def at(self, i: Index) -> Term:
         w, space = self.window, self.data.shape[2:]
@@ -195,7 +204,7 @@ class Largest(Chainer):
                 inside = inside & (x >= 0) & (x < n)
             return i.guard(inside, i.elem(self.data, (*i[:2], *at)), -float("inf"))
 
-        return i.fold(ARGMAX, list(w.kernel), value)
+        return i.arena.cast(i.fold(ARGMAX, list(w.kernel), value), self.dtype)
 
     def adjoint(self, g: Expr) -> tuple[tuple[Expr, Expr], ...]:
         return ()
@@ -222,7 +231,8 @@ class Won(Chainer):
             for k, o in zip(w.kernel, offset, strict=True):
                 within = within * k + o
             here = (*i[:2], *place)
-            won = inside & i.guard(inside, i.elem(self.winner, here), -1).eq(within)
+            winner = i.arena.cast(i.guard(inside, i.elem(self.winner, here), 0), dt.int64)
+            won = inside & winner.eq(within)
             return i.guard(won, i.elem(self.grad, here), 0)
 
         return i.fold(SUM, w.most, value)
@@ -244,7 +254,7 @@ class Chosen(Chainer):
 
     def at(self, i: Index) -> Term:
         w = self.window
-        within = i.elem(self.winner, i)
+        within = i.arena.cast(i.elem(self.winner, i), dt.int64)
         at = []
         for x, k, s, p in reversed(list(zip(i[2:], w.kernel, w.stride, w.pad, strict=True))):
             at.append(x * s + within % k - p)

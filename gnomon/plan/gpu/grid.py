@@ -10,6 +10,7 @@
     Set          accumulator := values
     Combine      accumulator := reducer(accumulator, values)
     Join         the same with the values of all elements that a thread takes at once
+    Running      the same, and what the accumulator was with each is the scan of that element
     Shuffle      accumulator := that of another thread of the group in its warp
     Area         a part of the block's shared memory
     Share        a place of an area := accumulator
@@ -119,14 +120,14 @@ class Wide:
     """`body`, by each thread for `width` values of `variable` from `first` on, side by side.
 
     Each read and store, by slot and offset, of `moved` takes one instruction: its elements lie side
-    by side from a multiple of `width` elements' bytes on, where `aligned` holds. Others take one
-    for each value.
+    by side, in order (1) or backwards (-1), from a multiple of `width` elements' bytes on, where
+    `aligned` holds. Others take one for each value.
     """
 
     variable: int
     first: Term
     width: int
-    moved: frozenset[tuple[Hashable, int]]
+    moved: Mapping[tuple[Hashable, int], int]
     body: Body
     aligned: Term | None = None  # where it is not known beforehand
 
@@ -162,6 +163,18 @@ class Join:
     reducer: Reducer
     into: Accumulator
     values: tuple[Term, ...]
+
+
+@record(frozen=False)
+class Running:
+    """`into` joins the elements of the scan `term` one after the other.
+
+    The scan of an element, known from here on, is what `into` becomes with it, or was before if the
+    scan is exclusive.
+    """
+
+    term: Term
+    into: Accumulator
 
 
 @record(frozen=False)
@@ -220,6 +233,14 @@ class Result:
     term: Term
     source: Accumulator
 
+    def key(self, k: int) -> Hashable:
+        """How value `k` of the source is known."""
+        if self.term.op == "fold":
+            return "part", self.term.id, k
+        if self.term.op == "part":
+            return "part", self.term.args[0].id, self.term.payload
+        return self.term.id
+
 
 Stmt: TypeAlias = (
     Let
@@ -232,6 +253,7 @@ Stmt: TypeAlias = (
     | Set
     | Combine
     | Join
+    | Running
     | Shuffle
     | Share
     | Fetch

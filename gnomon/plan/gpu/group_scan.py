@@ -1,7 +1,8 @@
-"""Scans of rows by groups of threads: piece by piece, each thread an element.
+"""Scans of rows by groups of threads: piece by piece, each thread a few elements side by side.
 
-First each thread joins its element with those of the threads 1, 2, 4 ... before it in its warp.
-Then it joins the warps before its own, by shared memory, and last all pieces before this one.
+First each thread joins its elements, then what they come to with those of the threads 1, 2, 4 ...
+before it in its warp. Then it joins the warps before its own, by shared memory, and all pieces
+before this one; from there on it goes through its elements once more.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gnomon import dtype as dt
-from gnomon.expr.term import Arena
+from gnomon.expr.term import Arena, Term
 from gnomon.plan import ir
 from gnomon.plan.gpu.grid import (
     BLOCK,
@@ -21,8 +22,10 @@ from gnomon.plan.gpu.grid import (
     Body,
     Combine,
     Fetch,
+    Join,
     Loop,
     Result,
+    Running,
     Set,
     Share,
     Shuffle,
@@ -30,6 +33,7 @@ from gnomon.plan.gpu.grid import (
     Wide,
     register,
 )
+from gnomon.plan.gpu.wide import row_moves
 from gnomon.plan.ir import Let, Phase
 
 WARPS = Area(0, SHARED_SLOT, BLOCK // WARP)  # what the elements of each warp come to
@@ -37,56 +41,83 @@ STEPS = (1, 2, 4, 8, 16)
 
 
 class GroupScan:
-    """The only scan of a phase. Its reducer must not mind the order of its two operands."""
+    """The only scan of a phase, `width` elements of a thread at once.
+
+    Its reducer must not mind the order of its two operands.
+    """
 
     def __init__(
         self,
         arena: Arena,
         phase: Phase,
+        width: int,
         accumulator: Callable[[tuple[dt.DType, ...]], Accumulator],
     ) -> None:
-        self.arena, self.phase = arena, phase
+        self.arena, self.phase, self.width = arena, phase, width
         self.at = next(
             k for k, s in enumerate(phase.body) if isinstance(s, Let) and s.term.op == "scan"
         )
         let = phase.body[self.at]
         assert isinstance(let, Let)
         self.term = let.term
-        self.reducer, self.exclusive = let.term.payload
+        self.reducer, _ = let.term.payload
         self.nothing = arena.const(self.reducer.start(let.term.dtype)[0], let.term.dtype)
-        self.sum, self.mine, self.warp, self.other, self.given = (
-            accumulator((let.term.dtype,)) for _ in range(5)
+        self.held, self.sum, self.mine, self.warp, self.other, self.given = (
+            accumulator((let.term.dtype,)) for _ in range(6)
         )
         self.thread, self.group = register(arena, "tid.x"), register(arena, "ntid.x")
         self.lane = self.thread % WARP  # among the threads of the group in its warp
 
     def row(self, written: Callable[[ir.Body], Body]) -> Body:
-        """A row; `written` are statements of a loop nest for a thread."""
+        """A row; `written` are statements of a loop nest for a thread.
+
+        What is left of it after whole elements of a thread goes by single ones.
+        """
+        inner, width = self.phase.inner, self.width
+        assert inner is not None
+        extent = self.arena.extent[inner]
+        whole = extent // width * width
+        body: Body = [Set(self.sum, (self.nothing,))]
+        body.append(self.pieces(written, self.arena.const(0), whole, width))
+        if width > 1:
+            body.append(self.pieces(written, whole, extent, 1))
+        return body
+
+    def pieces(
+        self, written: Callable[[ir.Body], Body], begin: Term, end: Term, width: int
+    ) -> Loop:
+        """The elements from `begin` to before `end`, a multiple of `width`."""
         arena, inner = self.arena, self.phase.inner
         assert inner is not None
-        extent, zero, one = arena.extent[inner], arena.const(0), arena.const(1)
-        piece = arena.var((extent + self.group - 1) // self.group)
-        index = arena.make("var", (), dt.int64, inner)
+        each = self.group * width
+        piece = arena.var((end - begin + each - 1) // each)
+        first = begin + piece * each + self.thread * width
         before, after = self.phase.body[: self.at], self.phase.body[self.at + 1 :]
-        element: Body = [
+        moved = row_moves(arena, self.phase.body, inner, width)
+
+        def elements(body: Body) -> Wide:
+            return Wide(inner, first, width, moved.keys, [When(first < end, body)], moved.aligned)
+
+        source = self.term.args[0]
+        join = Join(self.reducer, self.mine, (source,))
+        running = Running(self.term, self.given)
+        inside: Body = [
             Set(self.mine, (self.nothing,)),
-            When(index < extent, [*written(before), Set(self.mine, self.term.args[:1])]),
+            elements([*written(before), Set(self.held, (source,)), join]),
             *self.within_warp(),
             *self.across_pieces(),
-            When(index < extent, [Result(self.term, self.given), *written(after)]),
+            elements([Result(source, self.held), running, *written(after)]),
         ]
-        at = piece * self.group + self.thread
-        inside: Body = [Wide(inner, at, 1, frozenset(), element)]
-        pieces = Loop((piece.payload,), zero, arena.extent[piece.payload], one, inside)
-        return [Set(self.sum, (self.nothing,)), pieces]
+        zero, one = arena.const(0), arena.const(1)
+        return Loop((piece.payload,), zero, arena.extent[piece.payload], one, inside)
 
     def joined(self, into: Accumulator, values: Accumulator) -> Combine:
         return Combine(self.reducer, into, values)
 
     def within_warp(self) -> Body:
-        """`mine` is what the threads of the group's part of a warp have up to this one.
+        """`given` is what the threads before this one have in the group's part of a warp.
 
-        `given` is that, or what those before it have; `warp` what all of them have.
+        `warp` is what all of them have.
         """
         arena = self.arena
         body: Body = []
@@ -95,8 +126,6 @@ class GroupScan:
             step: Body = [Shuffle(self.other, self.mine, "up", int(distance.payload)), join]
             body.append(When(distance < self.group, step))
         body.append(Shuffle(self.warp, self.mine, "idx", WARP - 1))
-        if not self.exclusive:
-            return [*body, Set(self.given, self.mine)]
         first = When(self.lane.eq(arena.const(0)), [Set(self.given, (self.nothing,))])
         return [*body, Shuffle(self.given, self.mine, "up", 1), first]
 

@@ -67,7 +67,7 @@ class _Spreader:
         self.folding = any(isinstance(s, Fold) for s in phase.body) and not self.joint
         self.together = {t.id for s in (*self.row_folds, *self.joint) for t in s.terms}
         self.accumulators = self.shared = 0
-        self.width = 1 if phase.ordered else shared_width(self.along_rows())
+        self.width = 1 if self.sorts else shared_width(self.along_rows())
         self.zero, self.one = arena.const(0), arena.const(1)
         self.mine, self.group = register(arena, "tid.x"), register(arena, "ntid.x")
         self.task = register(arena, "ctaid.x") * register(arena, "ntid.y")
@@ -92,7 +92,8 @@ class _Spreader:
         else:
             item = self.in_turn(self.phase.turns, self.turn())
             loops = [Loop(variables, first, items, step, item)]
-        row = held(arena, self.phase) if self.kind == "rows" and self.width > 1 else None
+        by_turns = self.kind == "rows" and self.width > 1 and not self.phase.ordered
+        row = held(arena, self.phase) if by_turns else None
         if row is not None:
             pieces = Pieces(row, self.width, self.accumulator)
             by_registers = Loop(variables, first, items, step, self.held_row(pieces))
@@ -204,7 +205,7 @@ class _Spreader:
     def scanned(self) -> Body:
         """A row that is gone through in order."""
         self.shared = max(self.shared, WARPS.size * WARPS.places)
-        return GroupScan(self.arena, self.phase, self.accumulator).row(self.body)
+        return GroupScan(self.arena, self.phase, self.width, self.accumulator).row(self.body)
 
     def sorted(self, variables: tuple[int, ...], items: Term) -> Body:
         """Sort all rows."""
@@ -353,7 +354,7 @@ class _Spreader:
         extent = arena.extent[variable]
         begin = extent // self.width * self.width
         left = arena.var(extent - begin)
-        inside = Wide(variable, begin + left, 1, frozenset(), body)
+        inside = Wide(variable, begin + left, 1, {}, body)
         count = arena.extent[left.payload]
         return Loop((left.payload,), self.mine, count, self.group, [inside])
 

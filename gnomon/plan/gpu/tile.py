@@ -114,7 +114,7 @@ class Tiles:
         """
         arena = self.arena
         for w, place in zip(self.variables, at, strict=True):
-            body = [Wide(w, place, 1, frozenset(), body)]
+            body = [Wide(w, place, 1, {}, body)]
         count = arena.extent[turn.payload]
         return Loop((turn.payload,), arena.const(0), count, arena.const(1), body)
 

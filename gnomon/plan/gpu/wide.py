@@ -7,7 +7,7 @@ strides; it must hold for all rows at once.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from typing import NamedTuple
 
 from gnomon import dtype as dt
@@ -27,12 +27,13 @@ MOST = 40  # Terms beyond which several elements at once take registers from oth
 class Move(NamedTuple):
     """What is dense along a variable: an operand, the offset, and its multiples.
 
-    `start` is where it begins in the first row, `factors` what every row's begin is a sum of
-    multiples of.
+    `step` is -1 where it goes backwards, else 1; `start` is where it begins in the first row,
+    `factors` what every row's begin is a sum of multiples of.
     """
 
     operand: Operand
     offset: Term
+    step: int
     start: Term
     factors: tuple[Term, ...]
 
@@ -43,11 +44,11 @@ class Move(NamedTuple):
 
 
 class Moves(NamedTuple):
-    """How many elements are taken at once, of which operands by one instruction, and whether all
-    of those lie at multiples."""
+    """How many elements are taken at once, of which operands by one instruction, with their steps,
+    and whether all of those lie at multiples."""
 
     width: int
-    keys: frozenset[tuple[Hashable, int]]
+    keys: Mapping[tuple[Hashable, int], int]
     aligned: Term
 
 
@@ -56,12 +57,13 @@ def moves(arena: Arena, body: ir.Body, inner: int) -> Moves | None:
     order = postorder(roots(body))
     stores = stored(body, inner)
     puts = sum(isinstance(s, Put) for s in body)
-    each = sum(t.free >> inner & 1 for t in order)  # what is the same for all takes no more room
-    if len(stores) < max(1, puts) or each > MOST:
+    each = [t for t in order if t.free >> inner & 1]  # what is the same for all takes no more room
+    if len(stores) < max(1, puts) or len(each) > MOST:
         return None
     found = [*stores, *along(order, inner)]
-    width = max(2, BYTES // max(m.operand.dtype.size for m in found))
-    return Moves(width, frozenset(m.key for m in found), aligned(arena, found, width))
+    operands = [*(m.operand for m in found), *(t.payload for t in each if t.op == "read")]
+    width = max(2, BYTES // max(operand.dtype.size for operand in operands))
+    return Moves(width, {m.key: m.step for m in found}, aligned(arena, found, width))
 
 
 def along(order: Iterable[Term], variable: int) -> list[Move]:
@@ -96,7 +98,7 @@ def stored(body: ir.Body, variable: int) -> list[Move]:
 def row_moves(arena: Arena, body: ir.Body, variable: int, width: int) -> Moves:
     """The wide moves of the statements of a loop along a row."""
     found = [*along(postorder(roots(body)), variable), *stored(body, variable)]
-    return Moves(width, frozenset(m.key for m in found), aligned(arena, found, width))
+    return Moves(width, {m.key: m.step for m in found}, aligned(arena, found, width))
 
 
 def roots(body: ir.Body) -> Iterable[Term]:
@@ -114,9 +116,11 @@ def roots(body: ir.Body) -> Iterable[Term]:
 
 def move(operand: Operand, offset: Term, inner: int) -> Move | None:
     """An operand that is dense along `inner`, where rows lie at multiples of what is known."""
-    form = affine(offset, 1 << inner)
-    parts = None if form is None or stride(offset, inner) != 1 else multiples(form.rest)
-    return None if parts is None else Move(operand, offset, *parts)
+    form, step = affine(offset, 1 << inner), stride(offset, inner)
+    if form is None or step not in (1, -1):
+        return None
+    parts = multiples(form.rest)
+    return None if parts is None else Move(operand, offset, step, *parts)
 
 
 def multiples(rest: Term) -> tuple[Term, tuple[Term, ...]] | None:
@@ -150,9 +154,12 @@ def _fixed(term: Term) -> bool:
 def aligned(arena: Arena, found: Iterable[Move], width: int) -> Term:
     """Whether everything lies at multiples of the bytes that an instruction moves."""
     zero, holds = arena.const(0), arena.const(True, dt.bool_)
-    for operand, _, start, factors in found:
+    for operand, _, step, start, factors in found:
         size = operand.dtype.size
-        place = address(arena, operand.slot) + start * size
+        end = (
+            start + 1 if step < 0 else start
+        )  # of what comes before, or behind if it goes backwards
+        place = address(arena, operand.slot) + end * size
         holds = holds & (place % (width * size)).eq(zero)
         for factor in factors:
             holds = holds & (factor % width).eq(zero)

@@ -20,10 +20,10 @@ from gnomon.runtime.devices import device as devices
 from gnomon.runtime.devices.cuda.gpu import Gpu, Queue
 from gnomon.runtime.kernels.gpu_kernel import CACHE, GpuKernel, GpuStep
 from gnomon.runtime.kernels.scratch import temporary
-from gnomon.runtime.libraries import cublas, cudnn, recurrent_gpu, sorting_gpu
+from gnomon.runtime.libraries import cublas, cudnn, kernels_gpu, recurrent_gpu
 from gnomon.runtime.statements.backend import Backend
 
-LIBRARIES = cublas, cudnn, recurrent_gpu, sorting_gpu
+LIBRARIES = cublas, cudnn, recurrent_gpu, kernels_gpu
 
 
 class LibrariesOf(NamedTuple):
