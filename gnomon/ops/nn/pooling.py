@@ -146,7 +146,9 @@ class Pooling(Op):
         return found / ext.broadcast_to(inside, found.shape)
 
     def sums(self, x: Expr, kernel: window.Sizes, stride: window.Sizes, pad: window.Sizes) -> Expr:
-        """The sum of every window."""
+        """The sum of every window; of one that is everything by one kernel for all sizes."""
+        if self.global_pool:
+            return ext.reduce(x, "sum", range(2, x.ndim), keepdims=True)
         return ext.pool(x, "sum", kernel, stride, pad, self.full)
 
 
