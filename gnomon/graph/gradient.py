@@ -255,7 +255,7 @@ def look(
 ) -> tuple[Needs, tuple[bool, ...]]:
     """What the gradients of the `wanted` arguments read, and which of them there are."""
     if isinstance(op, Op) and op.derives:
-        if op.elementwise and in_shapes.count(in_shapes[0]) == len(in_shapes):
+        if op.elementwise and len(set(in_shapes)) == 1:
             in_shapes = ((2,),) * len(in_shapes)  # that is the same for every shape
         elif (op.moves is not None or op.reshapes) and wanted[0] and in_types[0].kind == "f":
             return Needs((0,), (), ()), wanted

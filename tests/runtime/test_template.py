@@ -42,6 +42,10 @@ CASES = {
     "map": (((6, 7), (6, 7), (6, 7)), lambda a, b: fn.exp(a) + b * 2),
     "reduction": (((6, 7), (6,)), lambda a: ext.reduce(a, "sum", (1,))),
     "sums so far in a map": (((6, 7), (6, 7)), lambda a: fn.exp(ext.cumsum(a, 1)) + 1),
+    "sums so far in a row": (
+        ((6, 7), (42,), (42,)),
+        lambda a, b: fn.exp(ext.reshape(ext.cumsum(a, 1), (42,))) + b,
+    ),
     "product": (((6, 7), (7, 5), (6, 5)), dot),
     "product in a map": (((6, 7), (7, 5), (6, 5)), lambda a, b: fn.tanh(dot(a, b)) + 1),
     "product of a map": (((6, 7), (7, 5), (6, 5)), lambda a, b: dot(a * 2, b)),
@@ -50,6 +54,7 @@ EXPECTED = {
     "map": lambda a, b: np.exp(a) + b * 2,
     "reduction": lambda a: a.sum(1),
     "sums so far in a map": lambda a: np.exp(a.cumsum(1)) + 1,
+    "sums so far in a row": lambda a, b: np.exp(a.cumsum(1).reshape(42)) + b,
     "product": lambda a, b: a @ b,
     "product in a map": lambda a, b: np.tanh(a @ b) + 1,
     "product of a map": lambda a, b: (a * 2) @ b,
@@ -140,28 +145,43 @@ def test_memory_that_steps_share_counts_once():
     assert Copy(steps).held == storage.nbytes
 
 
-def test_copies_of_kernels_have_memory_of_their_own_and_are_not_planned_again():
+@pytest.mark.parametrize("name", ["sums so far in a map", "sums so far in a row"])
+def test_copies_of_kernels_have_memory_of_their_own_and_are_not_planned_again(name):
     made = []
-    shapes, value = CASES["sums so far in a map"]
+    shapes, value = CASES[name]
     steps = making(shapes, value)
 
     def make(addresses):
         made.append(steps(addresses))
         return made[-1]
 
-    work = Template(make, 2)
+    work = Template(make, len(shapes))
     copies = [work.reserve() for _ in range(3)]
     assert len(made) == 1 and len(made[0]) > 1
     memory = {id(s): s for c in copies for step in c.steps for s in storages_of(step)}
     assert len(memory) == len({s.address for s in memory.values()}) == len(copies)
     arrays = [operands(shapes, seed) for seed in range(3)]
-    for copy, pair in zip(copies, arrays, strict=True):
-        copy.place([address(a) for a in pair])
+    for copy, each in zip(copies, arrays, strict=True):
+        copy.place([address(a) for a in each])
     for k in range(max(len(c.steps) for c in copies)):  # by turns
         for copy in copies:
             copy.steps[k].run()
-    for a, b in arrays:
-        np.testing.assert_allclose(b, EXPECTED["sums so far in a map"](a), rtol=1e-5, atol=1e-5)
+    for *given, found in arrays:
+        np.testing.assert_allclose(found, EXPECTED[name](*given), rtol=1e-5, atol=1e-5)
+
+
+def test_steps_made_for_another_number_of_threads_are_not_copied():
+    before, shapes = threads.num_threads(), ((500, 500), (500, 500))
+    try:
+        threads.set_num_threads(2)
+        work = Template(making(shapes, lambda a: fn.tanh(fn.exp(a))), 2)
+        two = [work.reserve() for _ in range(2)]
+        threads.set_num_threads(1)
+        one = [work.reserve() for _ in range(2)]
+    finally:
+        threads.set_num_threads(before)
+    cuts = [[copy.blocks[0].words[k] for k in range(5)] for copy in (*two, *one)]
+    assert cuts[0] == cuts[1] != cuts[2] == cuts[3]
 
 
 def test_nothing_to_do():

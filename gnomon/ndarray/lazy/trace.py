@@ -117,7 +117,7 @@ def _rule(op: Any, sharing: Sharing, layouts: Layouts) -> Rule | None:
         if known is not None:
             return known
     ranked = tuple([(len(x.shape), x.dtype) for x in layouts])
-    if ranked in sharing.kind.no_maps:  # it may be one of these operands, and need not wait then
+    if ranked in sharing.kind.no_maps:  # of other sizes it may be one, which need not wait
         return None
     shape, dtype = infer(op, layouts)[0]
     if 0 in shape or "b" in (dtype.kind, *(x.dtype.kind for x in layouts)):

@@ -177,15 +177,13 @@ class Template:
         self._stand_ins = [(k + 1) * SPACING for k in range(count)]
         self._numbers = {pair: count + k for k, pair in enumerate(numbers)}
         self._threads = 0  # for how many steps were made, and their places looked for
-        self._like: Sequence[Step] = ()  # made for these; none where they hold much memory
+        self._like: Sequence[Step] = ()  # those; none where they hold much memory
         self._given = places is not None
         self.places: Sequence[Place] = places or []  # where operands' addresses and numbers go
         self._which: tuple[tuple[int, ...], ...] = ((0,), (1,)) if numbers else ((), ())
         first = self._made()
         self.bytes = sum(step.bytes for step in first.steps)
         self.flops = sum(step.flops for step in first.steps)
-        if first.held <= KEPT_BYTES:
-            self._like = first.steps
         self._free = deque([first])
         self._work = first.step.work
         self._seconds: float | None = None
@@ -205,6 +203,7 @@ class Template:
                 known = self._compare(copy, Copy(self._make(moved, *self._which[1])))
             self.places = known
         self._threads = threads
+        self._like = copy.steps if copy.held <= KEPT_BYTES else ()
         copy.take(self.places)
         return copy
 
@@ -352,17 +351,30 @@ def again(steps: Sequence[Step]) -> list[Step] | None:
         keep = step.keep
         if type(step) is not Step or type(keep) is not tuple or not isinstance(keep[0], Kernel):
             return None
-        leaves = [_moved(leaf, own) for leaf in keep[3]]
+        owners = [_owner(leaf) for leaf in keep[3]]
+        if any(x is not None and not isinstance(x, Storage) for x in owners):
+            return None
+        for x in owners:
+            if x is not None and id(x) not in own:
+                own[id(x)] = pool.allocate(x.nbytes)
+        leaves = [
+            leaf if x is None else _elsewhere(leaf, x, own[id(x)])
+            for leaf, x in zip(keep[3], owners, strict=True)
+        ]
         made.append(keep[0].rebound(step, [leaf.address for leaf in leaves], leaves, step.name))
     return made
 
 
-def _moved(leaf: Buffer, own: dict[int, Storage]) -> Buffer:
-    """A leaf in memory of its own where it is a temporary."""
-    before = leaf.owner
-    if not isinstance(before, Storage):
-        return leaf
-    storage = own.get(id(before)) or own.setdefault(id(before), pool.allocate(before.nbytes))
+def _owner(leaf: Buffer) -> Any:
+    """What a leaf's memory belongs to: a temporary's storage, None for an operand."""
+    owner = leaf.owner
+    while isinstance(owner, Buffer):  # of which the leaf is a view
+        owner = owner.owner
+    return owner
+
+
+def _elsewhere(leaf: Buffer, before: Storage, storage: Storage) -> Buffer:
+    """A leaf that lies in `storage` as it did in another."""
     address = storage.address + leaf.address - before.address
     return Buffer(leaf.shape, leaf.dtype, leaf.strides, address, storage, leaf.device)
 
