@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gnomon import shadow
-from gnomon.base import DTypeError, ParamError, ShapeError
+from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError
 from gnomon.expr.deferred import TraceError
 from gnomon.runtime.execution import threads
 from gnomon.shadow import Random, Tensor, TensorContainer, fn
@@ -315,8 +315,8 @@ def test_errors():
     cases = {
         "compare": (lambda a, k: done(a.assign(a + 1.0 if k > 0 else a)), "k is not known"),
         "loop": (lambda a, k: done(*[a.assign(a) for _ in range(k)]), "k is not known"),
-        "read": (lambda a, k: done(a.assign(float(a.numpy()[0]))), "values are not known"),
-        "element": (lambda a, k: done(a.assign(a[0])), "values are not known"),
+        "read": (lambda a, k: done(a.assign(float(a.numpy()[0]))), "a: the values of .* not known"),
+        "element": (lambda a, k: done(a.assign(a[0])), "a: the values of .* not known"),
         "result": (lambda a, k: a, "'result': expected nothing"),
         "truth": (lambda a, k: done(a.assign(a if a > 0 else 0.0)), "no truth value"),
         "plan": (lambda a, k: done(shadow.make_plan(a + 1.0).eval(0, 0)), "are not known"),
@@ -483,6 +483,71 @@ def test_an_error_of_the_function_tells_what_it_was_traced_with():
     x = Tensor(np.ones(3, np.float32))
     with pytest.raises(TypeError) as told:
         double("here", 2, None)
-    assert told.value.__notes__ == ["in double, traced with x='here', note=None"]
+    assert told.value.__notes__ == [
+        "in double, traced with x='here', note=None; "
+        "not known then: y (`static` names those whose values it needs)"
+    ]
     double(x, 2, None)
     assert x.numpy().tolist() == [4, 4, 4]
+
+
+@pytest.mark.parametrize(
+    "asks",
+    [
+        np.sqrt,
+        lambda k: np.maximum(1.0, k),
+        lambda k: fn.exp(k) * 1.0,
+        lambda k: float(f"{k:.2f}"),
+    ],
+)
+def test_what_asks_for_a_number_tells_which(asks):
+    x = Tensor(np.ones(3, np.float32))
+    with pytest.raises(GnomonError, match=r"k is not known.*name its argument in `static`"):
+        shadow.jit(lambda x, k: done(x.assign(x * asks(k))))(x, 2)
+    shadow.jit(lambda x, k: done(x.assign(x * asks(k))), static=["k"])(x, 2)
+    np.testing.assert_allclose(x.numpy(), asks(2), rtol=1e-6)
+
+
+def test_numbers_meet_those_of_numpy():
+    def scale(x, k):
+        x[:] = np.add(x * (np.float64(0.5) * k), k)
+
+    agrees(scale, *tensors(1), 0.5)
+
+
+def test_where_a_number_has_to_be_known_the_error_names_static():
+    x = Tensor(np.ones(3, np.float32))
+    for pick in (lambda x, k: x[k], lambda x, k: x[:k], lambda x, k: {1: x}[k]):
+        with pytest.raises((TypeError, KeyError)) as told:
+            shadow.jit(lambda x, k, pick=pick: done(pick(x, k).assign(0.0)))(x, 1)
+        (note,) = told.value.__notes__
+        assert "not known then: k (`static` names" in note
+
+
+def test_what_needs_the_values_of_a_tensor_names_it():
+    keys, values = tensors(2)
+    for sort in (shadow.sort_by_key, shadow.vectorized_sort):
+        with pytest.raises(TraceError, match=r"^<lambda>: keys: the values of .*in [a-z_]*sort"):
+            shadow.jit(lambda keys, values, sort=sort: sort(keys, values))(keys, values)
+    with pytest.raises(TraceError, match="<lambda>: b: the values of"):
+        shadow.jit(lambda a, b: done(a.assign(float(b[1].numpy()))))(keys, values)
+
+
+def test_a_function_that_stores_nothing_is_refused():
+    @shadow.jit
+    def forgets(a, k):
+        a * k
+
+    (a,) = tensors(1)
+    with pytest.raises(TraceError, match=r"forgets: argument 'function'.*stored nowhere"):
+        forgets(a, 2.0)
+
+    def times(a, count, *others):
+        for _ in range(count):
+            a[:] = a + 1.0
+        for b in others:
+            b[:] = a
+
+    before = a.numpy().copy()
+    shadow.jit(times, static=["count"])(a, 0)  # what is static may say that there is nothing to do
+    np.testing.assert_array_equal(a.numpy(), before)

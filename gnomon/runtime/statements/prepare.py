@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from gnomon.base import DeviceError, DTypeError, Later, ParamError, ShapeError, complaint
-from gnomon.expr.deferred import TRACED, TraceError
+from gnomon.expr.deferred import TRACED, values_asked
 from gnomon.expr.layout import READERS, is_read_only
 from gnomon.expr.node import MAPPER, Buffer
 from gnomon.expr.pattern import steady
@@ -158,7 +158,7 @@ def check_leaves(leaves: Sequence[Buffer], stores: Sequence[Store]) -> None:
     """Raises where an operand lies nowhere, elsewhere, or has another shape than it had."""
     for buffer in leaves:
         if buffer.device == TRACED:
-            raise TraceError(f"{buffer!r}: its values are not known while its function is traced")
+            raise values_asked(buffer.owner, buffer)
         if not buffer.settled:
             check_sizes([s.value for s in stores])
         if not buffer.address and 0 not in buffer.shape:
