@@ -134,6 +134,13 @@ class Jitted:
     def __get__(self, owner: Any, kind: type | None = None) -> Any:
         return self if owner is None else types.MethodType(self, owner)
 
+    def __repr__(self) -> str:
+        return f"<jit of {self.name}>"
+
+    def __reduce__(self) -> Any:
+        """Pickled by its name, as functions are; made again of what has none."""
+        return getattr(self, "__qualname__", (Jitted, (self.function, tuple(self.static))))
+
     def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """All arguments in their order."""
         missing = self._count - len(args)
