@@ -6,6 +6,7 @@ that mean something where no C library is behind the arrays.
 
 from __future__ import annotations
 
+import copyreg
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -35,6 +36,10 @@ class Later:
 
 class GnomonError(RuntimeError):
     """The root of gnomon's own errors; `MXNetError` is another name of it."""
+
+    def __reduce__(self) -> Any:
+        """Pickled as it is, its text with it, whatever the constructor takes."""
+        return copyreg.__newobj__, (type(self), *self.args), vars(self)  # type: ignore[attr-defined]
 
 
 MXNetError = GnomonError
