@@ -75,7 +75,7 @@ def test_options_of_a_network_ask_for_one(capsys):
         assert "name SYMBOL.json" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("word", ["data", "data:", "data:2xx3", ":3", "data:-1x2"])
+@pytest.mark.parametrize("word", ["data", "data:", "data:2xx3", ":3", "data:-1x2", "data=1,3"])
 def test_words_that_are_no_shape(word, capsys):
     assert cli.main(["cache", "warm", "net-symbol.json", "--shapes", word]) == 1
     assert repr(word) in capsys.readouterr().err

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
@@ -19,27 +19,9 @@ from gnomon.commands import typical
 from gnomon.context import cpu
 from gnomon.runtime.compiler import objects
 from gnomon.runtime.compiler.disk import Disk
+from gnomon.shape import named_shape
 
 Shapes = Mapping[str, tuple[int, ...]]
-
-
-def shapes_of(words: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """Shapes of inputs by name, from words such as `data:1x3x224x224`.
-
-    >>> shapes_of(["data:1x3x224x224", "softmax_label:1"])
-    {'data': (1, 3, 224, 224), 'softmax_label': (1,)}
-
-    Raises:
-        GnomonError: a word is not a name, a colon and sizes.
-    """
-    found = {}
-    for word in words:
-        name, _, sizes = word.partition(":")
-        parts = sizes.split("x")
-        if not name or not all(part.isdecimal() for part in parts):
-            raise GnomonError(f"cache warm: expected NAME:SIZExSIZE..., got {word!r}")
-        found[name] = tuple(map(int, parts))
-    return found
 
 
 def main(options: argparse.Namespace) -> int:
@@ -55,8 +37,8 @@ def main(options: argparse.Namespace) -> int:
         )
     place, began = _place(), time.perf_counter()
     if options.model is not None:
-        given = options.model, shapes_of(options.shapes), options.train
-        made, found = _counted(partial(warm, *given))
+        shapes = dict(named_shape("cache warm", word) for word in options.shapes)
+        made, found = _counted(partial(warm, options.model, shapes, options.train))
     else:
         made, found = _typically()
         objects.set_prepared()
