@@ -1,14 +1,19 @@
 """`gnomon cache warm`: what it compiles, the next process finds."""
 
+import _multiprocessing
+import errno
 import os
 import re
 import subprocess
 import sys
 import time
+from functools import partial
 
 import pytest
 
 from gnomon import cli, config, sym
+from gnomon.base import GnomonError
+from gnomon.commands import warm
 
 RUN = """
 import sys
@@ -67,6 +72,18 @@ def test_processes_end_with_their_parts(tmp_path):
             time.sleep(0.1)
         began.kill()
         began.communicate(timeout=300)
+
+
+def test_processes_need_no_semaphores(monkeypatch):
+    def refused(*_):
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr(_multiprocessing, "SemLock", refused)
+    assert warm.apart([partial(divmod, 7, 2), os.getpid, os.getppid])[::2] == [(3, 1), os.getpid()]
+    with pytest.raises(ZeroDivisionError):
+        warm.apart([partial(divmod, 7, 2), partial(divmod, 7, 0)])
+    with pytest.raises(GnomonError, match="a process that compiled was killed"):
+        warm.apart([partial(os._exit, 1)])
 
 
 def test_options_of_a_network_ask_for_one(capsys):
