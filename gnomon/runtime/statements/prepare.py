@@ -10,6 +10,7 @@ them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 from gnomon.base import DeviceError, DTypeError, Later, ParamError, ShapeError, complaint
@@ -18,11 +19,12 @@ from gnomon.expr.layout import READERS, is_read_only
 from gnomon.expr.node import MAPPER, Buffer
 from gnomon.expr.pattern import steady
 from gnomon.expr.rewrite import check_sizes
+from gnomon.expr.term import compute_dtype
 from gnomon.expr.walk import fits_any, postorder, shown
 from gnomon.plan import scatter
 from gnomon.plan.canonical import canonical
 from gnomon.plan.cut import Invoke, Piece, overlap
-from gnomon.plan.fuse import fused
+from gnomon.plan.fuse import fused, plain
 from gnomon.plan.overlap import directed, mirrored, repeats
 from gnomon.plan.split import by_parts
 from gnomon.plan.statement import SAVERS, Store, Structure, identity, leaves_of
@@ -186,13 +188,21 @@ def _group(
     paired = _by_pairs(stores, name, backend)
     if paired is not None:
         return paired
-    values = [Store(backend.temporary(s.dest), "saveto", s.value) for s in stores]
-    results = [Store(s.dest, s.saver, v.dest) for s, v in zip(stores, values, strict=True)]
+    whole = _rounding_once(stores)
+    values = [Store(backend.temporary(s.dest), "saveto", s.value) for s in whole]
+    results = [Store(s.dest, s.saver, v.dest) for s, v in zip(whole, values, strict=True)]
     steps: list[Step] = []
     for group in (values, *([r] for r in results)):
         own = Structure(group)
         steps.append(backend.kernel(group, own).bind(own, name))
     return steps
+
+
+def _rounding_once(stores: Sequence[Store]) -> Sequence[Store]:
+    """The same with updates of half floats as parts of the values, which temporaries round."""
+    if any(overlap(a.dest, b.dest) for a, b in combinations(stores, 2)):
+        return stores  # one updates what another has stored
+    return [s if compute_dtype(s.dest.dtype) is s.dest.dtype else plain(s) for s in stores]
 
 
 def _by_pairs(stores: Sequence[Store], name: str, backend: Backend) -> list[Step] | None:
