@@ -363,3 +363,40 @@ def test_layers_that_are_not_there_are_told_by_the_nearest_names():
     assert "module 'gnomon.gluon.nn' has no attribute 'Conv2d'; did you mean 'Conv2D'" in str(error)
     error = raised(AttributeError, lambda: mx.gluon.rnn.Lstm)
     assert "did you mean 'LSTM'" in str(error)
+
+
+def trained(*args):
+    net = dense_net()
+    return mx.gluon.Trainer(net.collect_params(), "sgd", *args)
+
+
+def stored():
+    store = mx.kv.create("local")
+    store.init(3, mx.nd.ones((2, 3)))
+    return store
+
+
+@pytest.mark.parametrize(
+    ("mistake", "words"),
+    [
+        (lambda: trained().step(0), "Trainer.step: argument 'batch_size': .*other than 0, got 0"),
+        (lambda: trained().step("x"), "Trainer.step: argument 'batch_size': .*got 'x'"),
+        (lambda: trained().set_learning_rate("x"), "'lr': expected a number, got 'x'"),
+        (lambda: trained({"learning_rate": "x"}), "SGD: argument 'learning_rate': .*got 'x'"),
+        (lambda: dense_net(init=5), "initialize: argument 'init': expected an Init.*, got 5"),
+        (lambda: dense_net(ctx="cpu"), "initialize: argument 'ctx': expected a con.*, got 'cpu'"),
+        (lambda: dense_net(ctx=5), "initialize: argument 'ctx': expected a con.*, got 5"),
+        (lambda: dense_net().collect_params("["), r"collect_params: argument 'select': .*'\['"),
+        (lambda: mx.gluon.data.DataLoader(5, 2), "DataLoader: argument 'dataset': .*got 5"),
+        (lambda: mx.metric.CustomMetric(5), "CustomMetric: argument 'feval': .*got 5"),
+        (lambda: mx.optimizer.get_updater("sgd"), "get_updater: argument 'optimizer': .*'sgd'"),
+        (
+            lambda: mx.optimizer.SGD().update(0, mx.nd.ones((2, 3)), mx.nd.ones(7), None),
+            r"SGD.update: argument 'grad of weight 0': .*\(2, 3\), got \(7,\)",
+        ),
+        (lambda: stored().push("3", mx.nd.ones((2, 3))), "one of those in init, 3, got '3'"),
+    ],
+)
+def test_arguments_are_named(mistake, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        mistake()
