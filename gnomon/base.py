@@ -143,6 +143,18 @@ def check_kind(
         raise TypeError(complaint(where, argument, expected, f"{value!r:.60}"))
 
 
+def check_functions(where: str, **given: object) -> None:
+    """Raises TypeError where one of these arguments cannot be called.
+
+    >>> check_functions("foreach", body=5)
+    Traceback (most recent call last):
+    TypeError: foreach: argument 'body': expected a function, got 5
+    """
+    for argument, value in given.items():
+        if not callable(value):
+            raise TypeError(complaint(where, argument, "a function", f"{value!r:.60}"))
+
+
 def nearest(name: str, names: Iterable[str]) -> str:
     """A hint at the known names closest to `name`, or an empty string where none is close.
 

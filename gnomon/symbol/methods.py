@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from gnomon.base import NotImplementedForSymbol, UnknownNameError, complaint
 from gnomon.symbol.apply import Composite, apply, function
@@ -46,10 +46,21 @@ def _refuse(name: str, *args: Any, **kwargs: Any) -> NoReturn:
     raise NotImplementedForSymbol(text)
 
 
+OF_ARRAYS = "T attach_grad context ctx dtype grad ndim shape size stype".split()
+
+
 class Methods(Composite):
     """The operators that symbols have as methods."""
 
     __slots__ = ()
+
+    if not TYPE_CHECKING:  # else any name would be there
+
+        def __getattr__(self, name: str) -> NoReturn:
+            text = f"{type(self).__name__!r} object has no attribute {name!r}"
+            if name in OF_ARRAYS:
+                text += ", as arrays have: a symbol has no data; bind it, or do not hybridize"
+            raise AttributeError(text, name=name, obj=self)
 
     def reshape(self, *args: Any, **kwargs: Any) -> Any:
         """The same elements in another shape: `net.reshape((0, -1))`, `net.reshape(0, -1)`."""
