@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from gnomon.base import NotImplementedForSymbol, UnknownNameError, complaint
 from gnomon.symbol.apply import Composite, apply, function
@@ -46,21 +46,21 @@ def _refuse(name: str, *args: Any, **kwargs: Any) -> NoReturn:
     raise NotImplementedForSymbol(text)
 
 
-OF_ARRAYS = "T attach_grad context ctx dtype grad ndim shape size stype".split()
+class OfArrays:
+    """An attribute that only arrays have, so that `hasattr` finds none."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, symbol: Any, owner: type) -> NoReturn:
+        text = f"{owner.__name__!r} object has no attribute {self.name!r}, as arrays have"
+        raise AttributeError(f"{text}: a symbol has no data; bind it, or do not hybridize")
 
 
 class Methods(Composite):
     """The operators that symbols have as methods."""
 
     __slots__ = ()
-
-    if not TYPE_CHECKING:  # else any name would be there
-
-        def __getattr__(self, name: str) -> NoReturn:
-            text = f"{type(self).__name__!r} object has no attribute {name!r}"
-            if name in OF_ARRAYS:
-                text += ", as arrays have: a symbol has no data; bind it, or do not hybridize"
-            raise AttributeError(text, name=name, obj=self)
 
     def reshape(self, *args: Any, **kwargs: Any) -> Any:
         """The same elements in another shape: `net.reshape((0, -1))`, `net.reshape(0, -1)`."""
@@ -123,3 +123,6 @@ tanh tile topk transpose trunc zeros_like
 
 for _name in NAMES:
     setattr(Methods, _name, Operator(_name))
+
+for _name in "T attach_grad context ctx dtype grad ndim shape size stype".split():
+    setattr(Methods, _name, OfArrays(_name))
