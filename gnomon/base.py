@@ -39,7 +39,8 @@ class GnomonError(RuntimeError):
 
     def __reduce__(self) -> Any:
         """Pickled as it is, its text with it, whatever the constructor takes."""
-        return copyreg.__newobj__, (type(self), *self.args), vars(self)  # type: ignore[attr-defined]
+        made: Any = getattr(copyreg, "__newobj__")  # noqa: B009  which no stub knows
+        return made, (type(self), *self.args), vars(self)
 
 
 MXNetError = GnomonError

@@ -239,8 +239,7 @@ def while_loop(
     where = "while_loop"
     check_functions(where, cond=cond, func=func)
     if max_iterations is None or int(max_iterations) < 1:
-        expected = "a number above 0"
-        raise ParamError(complaint(where, "max_iterations", expected, max_iterations))
+        raise ParamError(complaint(where, "max_iterations", "a number above 0", max_iterations))
     variables = list(loop_vars) if isinstance(loop_vars, (list, tuple)) else [loop_vars]
     starts = flat(where, "loop_vars", variables)
     if not starts or form(variables) != [1] * len(variables):
