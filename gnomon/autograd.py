@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.base import GnomonError, ParamError, check_kind, complaint
-from gnomon.context import Context
+from gnomon.base import GnomonError, ParamError, ShapeError, check_kind, complaint
 from gnomon.ground.lock import load_module
 from gnomon.ground.record import put
 from gnomon.ndarray import backward as _backward
+from gnomon.ndarray.api.indexing import without_ones_in_front
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.elsewhere import together
 from gnomon.ndarray.core.mode import mode
@@ -210,11 +210,25 @@ def get_symbol(x: Any) -> Any:
     return load_module("gnomon.symbol.recorded").recorded(place)
 
 
-def _brought(grad: Any, ctx: Context | None) -> Any:
-    """A gradient, copied to the device of its input if its own has another memory."""
-    if ctx is None or not isinstance(grad, Array) or together(grad.context, ctx):
+def _taken(where: str, number: int, grad: Any, like: tuple[Any, ...] | None) -> Any:
+    """A gradient as its input takes it: of its shape and dtype, and on its device."""
+    if like is None or grad is None:
         return grad
-    return grad.as_in_context(ctx)
+    shape, dtype, ctx = like
+    expected = f"an NDArray whose shape stretches to {shape} of the input"
+    if not isinstance(grad, Array):
+        raise TypeError(complaint(where, f"gradient {number}", expected, f"{grad!r:.60}"))
+    if not together(grad.context, ctx):
+        grad = grad.as_in_context(ctx)
+    if grad.dtype != dtype:
+        grad = grad.astype(dtype)
+    if grad.shape == shape:
+        return grad
+    try:
+        return grad.reshape(without_ones_in_front(grad.shape, len(shape))).broadcast_to(shape)
+    except ShapeError:
+        got = f"shape {grad.shape}"
+        raise ShapeError(complaint(where, f"gradient {number}", expected, got)) from None
 
 
 class Function:
@@ -247,34 +261,38 @@ class Function:
 
         Raises:
             GnomonError: the object was called before while recording.
+            TypeError: `forward`, or later `backward`, gives something else than arrays.
             ParamError: `backward` gives another number of gradients than there are inputs.
+            ShapeError: a gradient of `backward` does not stretch to its input's shape.
         """
+        name = type(self).__name__
         if self._used:
-            name = type(self).__name__
             raise GnomonError(f"{name}: one object is one call on the tape; make another {name}()")
         with pause(train_mode=mode.training):
             found = self.forward(*inputs)
-        outputs = [x._detached() for x in _list("Function.forward", "result", found)]
+        outputs = [x._detached() for x in _some(f"{name}.forward", "result", found)]
         places = [source(x) if isinstance(x, Array) else None for x in inputs]
         if mode.recording and any(place is not None for place in places):
             self._used = True
             gives = [place is not None for place in places]
             kinds = [(x._layout, x.context) for x in outputs]
-            contexts = [x.context if isinstance(x, Array) else None for x in inputs]
-            call = Call(lambda *grads: self._gradients(contexts, grads))
+            likes = [
+                (x.shape, x.dtype, x.context) if isinstance(x, Array) else None for x in inputs
+            ]
+            call = Call(lambda *grads: self._gradients(likes, grads))
             node = Node(call, places, gives, (), kinds)
             for k, x in enumerate(outputs):
                 put(x, "_tape", Output(node, k))
         return outputs[0] if isinstance(found, Array) else outputs
 
-    def _gradients(self, contexts: Sequence[Context | None], grads: Sequence[Any]) -> list[Any]:
-        """What `backward` gives, one gradient an input, each on the device of that."""
-        found = _list("Function.backward", "result", self.backward(*grads))
-        if len(found) != len(contexts):
-            where = f"{type(self).__name__}.backward"
-            expected = f"{len(contexts)} gradients, one an input"
-            raise ParamError(complaint(where, "return value", expected, len(found)))
-        return [_brought(grad, ctx) for grad, ctx in zip(found, contexts, strict=True)]
+    def _gradients(self, likes: Sequence[Any], grads: Sequence[Any]) -> list[Any]:
+        """What `backward` gives, one gradient an input, each as that takes it."""
+        where = f"{type(self).__name__}.backward"
+        found = _list(where, "result", self.backward(*grads))
+        if len(found) != len(likes):
+            expected = f"{len(likes)} gradients, one an input"
+            raise ParamError(complaint(where, "result", expected, len(found)))
+        return [_taken(where, k, *pair) for k, pair in enumerate(zip(found, likes, strict=True))]
 
     def forward(self, *inputs: Any) -> Any:
         """Hook: the outputs, computed from the inputs."""

@@ -6,6 +6,7 @@ that mean something where no C library is behind the arrays.
 
 from __future__ import annotations
 
+import copyreg
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -35,6 +36,11 @@ class Later:
 
 class GnomonError(RuntimeError):
     """The root of gnomon's own errors; `MXNetError` is another name of it."""
+
+    def __reduce__(self) -> Any:
+        """Pickled as it is, its text with it, whatever the constructor takes."""
+        made: Any = getattr(copyreg, "__newobj__")  # noqa: B009  which no stub knows
+        return made, (type(self), *self.args), vars(self)
 
 
 MXNetError = GnomonError
@@ -136,6 +142,18 @@ def check_kind(
     """
     if not isinstance(value, kinds):
         raise TypeError(complaint(where, argument, expected, f"{value!r:.60}"))
+
+
+def check_functions(where: str, **given: object) -> None:
+    """Raises TypeError where one of these arguments cannot be called.
+
+    >>> check_functions("foreach", body=5)
+    Traceback (most recent call last):
+    TypeError: foreach: argument 'body': expected a function, got 5
+    """
+    for argument, value in given.items():
+        if not callable(value):
+            raise TypeError(complaint(where, argument, "a function", f"{value!r:.60}"))
 
 
 def nearest(name: str, names: Iterable[str]) -> str:

@@ -299,7 +299,11 @@ class _Worker(Operator):
     def _op(self, given: Sequence[Any]) -> CustomOp:
         if self.made is None:
             shapes, flags = [list(x.shape) for x in given], [x._dtype.flag for x in given]
-            self.made = self.prop.create_operator(self.ctx, shapes, flags)
+            made = self.prop.create_operator(self.ctx, shapes, flags)
+            if not hasattr(made, "forward"):
+                where = f"{type(self.prop).__name__}.create_operator"
+                raise TypeError(complaint(where, "return value", "a CustomOp", f"{made!r:.60}"))
+            self.made = made
         return self.made
 
     def _arrays(self, blobs: Sequence[Any]) -> list[Any]:

@@ -8,7 +8,7 @@ import operator
 from collections.abc import Iterable, Sequence
 from typing import SupportsIndex
 
-from gnomon.base import ShapeError, complaint
+from gnomon.base import ParamError, ShapeError, complaint
 
 
 def prod(shape: Iterable[int]) -> int:
@@ -51,6 +51,30 @@ def is_row_major(shape: Sequence[int], strides: Sequence[int]) -> bool:
             return False
         dense *= n
     return True
+
+
+def named_shape(where: str, word: str, of_items: bool = False) -> tuple[str, tuple[int, ...]]:
+    """Name and shape of an input, as a command is given them after `--shapes`.
+
+    `of_items`: without the axis of the batch; -1 is any size, and no size at all a plain number.
+
+    >>> named_shape("inspect", "data:1x3x224x224"), named_shape("serve", "net:data:-1", True)
+    (('data', (1, 3, 224, 224)), ('net:data', (-1,)))
+
+    Raises:
+        ParamError: the word is something else.
+    """
+    name, colon, sizes = word.rpartition(":")
+    try:
+        shape = tuple([int(size) for size in sizes.split("x")] if sizes else [])
+    except ValueError:
+        colon, shape = "", ()
+    least = -1 if of_items else 1
+    fits = all(size >= least and size for size in shape) and (of_items or shape)
+    if not colon or not name or name.endswith(":") or not fits:
+        expected = f"NAME:SIZExSIZE..., as data:{'' if of_items else '1x'}3x224x224"
+        raise ParamError(complaint(where, "--shapes", expected, repr(word)))
+    return name, shape
 
 
 def broadcast_shapes(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:

@@ -55,6 +55,10 @@ def test_every_public_name_is_there_or_on_its_way(module):
         (lambda: mx.gluon.contrib.estimtor, "did you mean 'estimator'"),
         (lambda: mx.runtime.Feature_list, "did you mean 'feature_list'"),
         (lambda: mx.th, "Lua Torch is not there yet"),
+        (lambda: mx.linalg, "there is mx.ndarray.linalg"),
+        (lambda: mx.zeros, "there is mx.ndarray.zeros"),
+        (lambda: mx.symbol.inverse, "there is mx.symbol.linalg.inverse"),
+        (lambda: mx.gluon.Dense, "there is mx.gluon.nn.Dense"),
     ],
 )
 def test_misspelt_names(look, words):

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import gnomon
-from gnomon import base, config, context, dtype, shape
+from gnomon import config, context, dtype, shape
 from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, UnknownNameError
 from gnomon.context import Context, cpu, gpu
 from gnomon.ground.record import record
@@ -25,33 +25,6 @@ FLAGS = {
     "float32": 0, "float64": 1, "float16": 2, "uint8": 3, "int32": 4, "int8": 5, "int64": 6,
     "bool": 7, "int16": 8, "uint16": 9, "uint32": 10, "uint64": 11, "bfloat16": 12,
 }  # fmt: skip
-
-
-# --- errors ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("error", "builtin"),
-    [
-        (base.ShapeError, ValueError),
-        (base.DTypeError, TypeError),
-        (base.ParamError, ValueError),
-        (base.FormatError, ValueError),
-        (base.UnknownNameError, KeyError),
-        (base.DeviceError, RuntimeError),
-        (base.EngineError, RuntimeError),
-    ],
-)
-def test_errors_are_mxnet_errors_and_pythons(error, builtin):
-    raised = error("a plain sentence")
-    assert isinstance(raised, base.MXNetError)
-    assert isinstance(raised, builtin)
-    assert str(raised) == str(pickle.loads(pickle.dumps(raised))) == "a plain sentence"
-
-
-def test_nearest_is_silent_where_nothing_is_close():
-    assert base.nearest("xyzzy", ["momentum"]) == ""
-    assert base.nearest("MOMENTUM", ["Momentum"]) == "; did you mean 'Momentum'?"
 
 
 # --- data types -----------------------------------------------------------------------------

@@ -1,14 +1,19 @@
 """`gnomon cache warm`: what it compiles, the next process finds."""
 
+import _multiprocessing
+import errno
 import os
 import re
 import subprocess
 import sys
 import time
+from functools import partial
 
 import pytest
 
 from gnomon import cli, config, sym
+from gnomon.base import GnomonError
+from gnomon.commands import warm
 
 RUN = """
 import sys
@@ -69,13 +74,25 @@ def test_processes_end_with_their_parts(tmp_path):
         began.communicate(timeout=300)
 
 
+def test_processes_need_no_semaphores(monkeypatch):
+    def refused(*_):
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr(_multiprocessing, "SemLock", refused)
+    assert warm.apart([partial(divmod, 7, 2), os.getpid, os.getppid])[::2] == [(3, 1), os.getpid()]
+    with pytest.raises(ZeroDivisionError):
+        warm.apart([partial(divmod, 7, 2), partial(divmod, 7, 0)])
+    with pytest.raises(GnomonError, match="a process that compiled was killed"):
+        warm.apart([partial(os._exit, 1)])
+
+
 def test_options_of_a_network_ask_for_one(capsys):
     for option in (["--train"], ["--shapes", "data:2x3"]):
         assert cli.main(["cache", "warm", *option]) == 1
         assert "name SYMBOL.json" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("word", ["data", "data:", "data:2xx3", ":3", "data:-1x2"])
+@pytest.mark.parametrize("word", ["data", "data:", "data:2xx3", ":3", "data:-1x2", "data=1,3"])
 def test_words_that_are_no_shape(word, capsys):
     assert cli.main(["cache", "warm", "net-symbol.json", "--shapes", word]) == 1
     assert repr(word) in capsys.readouterr().err

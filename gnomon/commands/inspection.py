@@ -24,6 +24,7 @@ from gnomon.context import cpu
 from gnomon.graph.legacy import BEFORE_VERSIONS, version
 from gnomon.ground.files import read_json, replacing
 from gnomon.ops import registry
+from gnomon.shape import named_shape
 from gnomon.visualization import plot_network, print_summary
 
 # What docs/differences.md says of operators that networks have: a word on each.
@@ -47,7 +48,14 @@ def options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("symbol", type=Path, help="the network, a file `model-symbol.json`")
     add("params", type=Path, nargs="?", help="its parameters, a file `model-0000.params`")
-    add("--shapes", nargs="+", default=[], metavar="NAME:SIZES", help="as data:1x3x224x224")
+    add(
+        "--shapes",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME:SIZExSIZE",
+        help="of inputs, as data:1x3x224x224",
+    )
     add("--draw", type=Path, metavar="FILE", help="draw the network: .gv, or by graphviz .svg ...")
 
 
@@ -61,7 +69,7 @@ def main(given: argparse.Namespace) -> int:
     """
     found = read(given.symbol)
     arrays = stored(given.params) if given.params else None
-    shapes = dict(map(shape_of, given.shapes))
+    shapes = dict(named_shape("inspect", word) for word in given.shapes)
     counts = Counter(node["op"] for node in found["nodes"] if node["op"] != "null")
     missing = not all(map(registry.has, counts))
     net = None if missing else sym.load(str(given.symbol))
@@ -103,23 +111,6 @@ def stored(path: Path) -> dict[str, Any]:
     if not isinstance(arrays, dict):
         raise FormatError(f"inspect: {path}: expected arrays with names, got a list of them")
     return {name.split(":", 1)[-1]: array for name, array in arrays.items()}
-
-
-def shape_of(text: str) -> tuple[str, tuple[int, ...]]:
-    """Name and shape of an input.
-
-    >>> shape_of("data:1x3x224x224")
-    ('data', (1, 3, 224, 224))
-    """
-    name, _, sizes = text.rpartition(":")
-    try:
-        shape = tuple(int(size) for size in sizes.replace(",", "x").strip("()").split("x"))
-    except ValueError:
-        shape = ()
-    if not name or not shape or min(shape) < 1:
-        expected = "a name and sizes, as data:1x3x224x224"
-        raise ParamError(complaint("inspect", "--shapes", expected, repr(text)))
-    return name, shape
 
 
 # --- what is told ---------------------------------------------------------------------------

@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from gnomon import config, symbol
 from gnomon import ndarray as nd
@@ -19,27 +18,10 @@ from gnomon.commands import typical
 from gnomon.context import cpu
 from gnomon.runtime.compiler import objects
 from gnomon.runtime.compiler.disk import Disk
+from gnomon.shape import named_shape
 
 Shapes = Mapping[str, tuple[int, ...]]
-
-
-def shapes_of(words: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """Shapes of inputs by name, from words such as `data:1x3x224x224`.
-
-    >>> shapes_of(["data:1x3x224x224", "softmax_label:1"])
-    {'data': (1, 3, 224, 224), 'softmax_label': (1,)}
-
-    Raises:
-        GnomonError: a word is not a name, a colon and sizes.
-    """
-    found = {}
-    for word in words:
-        name, _, sizes = word.partition(":")
-        parts = sizes.split("x")
-        if not name or not all(part.isdecimal() for part in parts):
-            raise GnomonError(f"cache warm: expected NAME:SIZExSIZE..., got {word!r}")
-        found[name] = tuple(map(int, parts))
-    return found
+T = TypeVar("T")
 
 
 def main(options: argparse.Namespace) -> int:
@@ -55,8 +37,8 @@ def main(options: argparse.Namespace) -> int:
         )
     place, began = _place(), time.perf_counter()
     if options.model is not None:
-        given = options.model, shapes_of(options.shapes), options.train
-        made, found = _counted(partial(warm, *given))
+        shapes = dict(named_shape("cache warm", word) for word in options.shapes)
+        made, found = _counted(partial(warm, options.model, shapes, options.train))
     else:
         made, found = _typically()
         objects.set_prepared()
@@ -116,18 +98,8 @@ def _counted(work: Callable[[], None]) -> tuple[int, int]:
 
 
 def _typically() -> tuple[int, int]:
-    """As `_counted`, of typical work: a process for each part, as one compiles one at a time.
-
-    Raises:
-        GnomonError: as `_counted`, or one of them was killed.
-    """
-    try:
-        with ProcessPoolExecutor(
-            len(typical.PARTS), get_context("spawn"), max_tasks_per_child=1
-        ) as workers:  # one that has done its part ends by itself, even if this process was killed
-            counts = list(workers.map(_part, typical.PARTS))
-    except BrokenProcessPool as error:
-        raise GnomonError("cache warm: a process that compiled was killed") from error
+    """As `_counted`, of typical work: a process for each part, as one compiles one at a time."""
+    counts = apart([partial(_part, name) for name in typical.PARTS])
     return sum(made for made, _ in counts), sum(found for _, found in counts)
 
 
@@ -135,3 +107,42 @@ def _part(name: str) -> tuple[int, int]:
     """As `_counted`, of a part, on one thread: the others have the rest of the processor."""
     config.set("num_threads", 1)
     return _counted(typical.PARTS[name])
+
+
+def apart(works: Sequence[Callable[[], T]]) -> list[T]:
+    """What these give, each in a process of its own.
+
+    They are told of by pipes alone: not every machine has semaphores between processes.
+
+    Raises:
+        GnomonError: a process was killed.
+        Exception: what one of them raises.
+    """
+    spawn = get_context("spawn")
+    workers = []
+    for work in works:
+        receiving, sending = spawn.Pipe(duplex=False)
+        worker = spawn.Process(target=_tell, args=(work, sending))
+        worker.start()
+        sending.close()
+        workers.append((worker, receiving))
+    found = []
+    for worker, receiving in workers:
+        try:
+            found.append(receiving.recv())
+        except EOFError:
+            raise GnomonError("cache warm: a process that compiled was killed") from None
+        worker.join()
+    for result in found:
+        if isinstance(result, Exception):
+            raise result
+    return found
+
+
+def _tell(work: Callable[[], object], sending: Connection) -> None:
+    """Send what `work` gives, or raises."""
+    try:
+        found = work()
+    except Exception as error:  # it is raised where it is received
+        found = error
+    sending.send(found)

@@ -109,7 +109,17 @@ def elsewhere(module: str, name: str, known: Iterable[str]) -> Any:
         raise AttributeError(f"{text}: {missing}", name=name)
     if name in names().get(module.removeprefix("gnomon").lstrip("."), ()):
         raise AttributeError(f"{text}: MXNet's {name} is not there yet ({PAGE})", name=name)
-    raise AttributeError(text + nearest(name, known), name=name)
+    raise AttributeError(text + (_home(module, name) or nearest(name, known)), name=name)
+
+
+def _home(module: str, name: str) -> str:
+    """A hint at the module of MXNet's that has such a name, below `module` if one has; or ""."""
+    places = [inner for inner in names() if inner.rpartition(".")[2] == name and "." in inner]
+    holders = (inner for inner, listed in names().items() if name in listed)
+    places += [f"{inner}.{name}" for inner in holders if inner not in ("", "operators")]
+    below = f"{module}.".removeprefix("gnomon.")
+    near = min(places, key=lambda p: (not p.startswith(below), p.count(".")), default="")
+    return near and f"; there is mx.{near}"
 
 
 def unknown_operator(name: str, known: Iterable[str]) -> UnknownNameError:

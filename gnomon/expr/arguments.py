@@ -117,10 +117,10 @@ def wrong(function: Callable[..., Any], args: Iterable[Any], kwargs: dict[str, A
     try:
         given = signature.bind(*args, **kwargs).arguments
     except TypeError as error:
-        unknown = next((k for k in kwargs if k not in signature.parameters), None)
-        if unknown is None:
-            return None  # Python's own sentence names what is missing
-        return f"{function.__name__}: {error}{nearest(unknown, signature.parameters)}"
+        names = [name for name in signature.parameters if name != "self"]
+        unknown = next((k for k in kwargs if k not in names), None)
+        hint = "" if unknown is None else nearest(unknown, names)
+        return f"{function.__name__}({', '.join(names)}): {error}{hint}"
     for name, value in given.items():
         parameter = signature.parameters[name]
         hint = meaning(function, parameter.annotation)

@@ -25,6 +25,14 @@ class TraceError(GnomonError, TypeError):
     """A function that cannot be traced."""
 
 
+def values_asked(argument: str, tensor: object) -> TraceError:
+    """The error of asking for the elements of what stands for a tensor, an argument."""
+    return TraceError(
+        f"{argument}: the values of {tensor!r} are not known while its function is traced: what "
+        "needs them has to be done outside of the function"
+    )
+
+
 class Deferred:
     """A number that each call brings: `compute(values)` of the call's arguments.
 
@@ -40,7 +48,7 @@ class Deferred:
 
     __slots__ = ("compute", "place", "text", "whole")
     __hash__ = object.__hash__
-    __array_ufunc__ = None
+    __array_priority__ = 1000.0  # NumPy's numbers on the left leave it to the methods here
 
     def __init__(
         self,
@@ -56,13 +64,16 @@ class Deferred:
     def __repr__(self) -> str:
         return f"<{self.text}>"
 
-    def _unknown(self, *others: object) -> NoReturn:
+    def __format__(self, spec: str) -> str:
+        return self._unknown() if spec else repr(self)
+
+    def _unknown(self, *others: object, **options: object) -> NoReturn:
         raise TraceError(
             f"{self.text} is not known while its function is traced: it can be part of "
             "expressions, not decide what the function does; name its argument in `static`"
         )
 
-    __bool__ = __float__ = __int__ = __index__ = __complex__ = _unknown
+    __bool__ = __float__ = __int__ = __index__ = __complex__ = __array__ = _unknown
     __round__ = __trunc__ = __floor__ = __ceil__ = _unknown
 
     def _compared(self, other: object) -> Any:

@@ -24,7 +24,7 @@ import numpy as np
 from gnomon import dtype as dt
 from gnomon.base import DTypeError, ShapeError, complaint
 from gnomon.dtype import DType
-from gnomon.expr.deferred import TRACED, Deferred, TraceError
+from gnomon.expr.deferred import TRACED, Deferred, values_asked
 from gnomon.expr.functions.machine import COMPARED, beyond
 from gnomon.expr.functions.scalar import SCALAR, ScalarFn
 from gnomon.expr.index import Index
@@ -264,7 +264,7 @@ class Buffer(Expr):
     def numpy(self) -> np.ndarray[Any, Any]:
         """The data as a NumPy view; of a GPU's memory a copy that cannot be written to."""
         if self.device == TRACED:
-            raise TraceError(f"{self!r}: its values are not known while its function is traced")
+            raise values_asked(self.owner, self)
         return steady(self._seen)
 
     def _seen(self) -> np.ndarray[Any, Any]:

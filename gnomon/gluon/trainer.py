@@ -153,13 +153,27 @@ class Trainer(KeywordHints):
             StaleGradient: a gradient that no backward pass has stored since the last step, of this
                 trainer or of another one.
         """
-        self._optimizer.rescale_grad = self._scale / batch_size
+        self._divide("step", batch_size)
         self._prepare()
         self._check_fresh(ignore_stale_grad)
         if self._update_on_kvstore and self._overflows():
             return
         self._allreduce_grads()
         self._update(ignore_stale_grad)
+
+    def _divide(self, method: str, batch_size: float) -> None:
+        """Have gradients divided by `batch_size`.
+
+        Raises:
+            ParamError: it is no number, or 0.
+        """
+        try:
+            self._optimizer.rescale_grad = self._scale / batch_size
+        except (TypeError, ZeroDivisionError):
+            got = f"{batch_size!r:.60}"
+            expected = "a number other than 0"
+            where = f"Trainer.{method}"
+            raise ParamError(complaint(where, "batch_size", expected, got)) from None
 
     def _overflows(self) -> bool:
         """Whether gradients of a scaled loss are not finite: then they count as used.
@@ -205,7 +219,7 @@ class Trainer(KeywordHints):
         """
         self._prepare()
         self._check_apart("update")
-        self._optimizer.rescale_grad = self._scale / batch_size
+        self._divide("update", batch_size)
         self._check_fresh(ignore_stale_grad)
         self._update(ignore_stale_grad)
 

@@ -257,12 +257,9 @@ class KVStore(KVStoreBase):
         stored = self._stored
         for key, arrays in groups.items():
             if key not in stored:
-                known = sorted(map(repr, stored))[:8]
-                raise UnknownNameError(
-                    complaint(
-                        f"KVStore.{where}", "key", f"one of those in init ({known})", repr(key)
-                    )
-                )
+                known = ", ".join(sorted(map(repr, stored))[:8]) or "none so far"
+                expected = f"one of those in init, {known}"
+                raise UnknownNameError(complaint(f"KVStore.{where}", "key", expected, repr(key)))
             layout = stored[key]._layout
             for array in arrays:
                 if array._layout is not layout:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy
 
+from gnomon.base import complaint
 from gnomon.metric.base import EvalMetric, register
 
 Feval = Callable[[numpy.ndarray, numpy.ndarray], Any]
@@ -27,6 +28,9 @@ class CustomMetric(EvalMetric):
         output_names: Sequence[str] | None = None,
         label_names: Sequence[str] | None = None,
     ) -> None:
+        if not callable(feval):
+            expected = "a function of labels and predictions"
+            raise TypeError(complaint("CustomMetric", "feval", expected, f"{feval!r:.60}"))
         if name is None:
             name = getattr(feval, "__name__", type(feval).__name__)
             name = f"custom({name})" if "<" in name else name

@@ -306,7 +306,8 @@ class Entry(Calls):
     def _refuse_count(self, several: bool) -> None:
         """Refuse another number of arguments."""
         wrong = self.value(f"icmp {'slt' if several else 'ne'} i64 %count, {self.fixed}")
-        said = f"{self.function.__name__} takes {self.fixed} arguments, %zd were given"
+        least = f"{'at least ' * several}{self.fixed} argument{'s' * (self.fixed != 1)}"
+        said = f"{self.function.__name__} takes {least}, %zd were given"
         self.refuse(wrong, TypeError, said, Value("%count", INT))
 
     def _argument(self, k: int, parameter: Parameter) -> Value:

@@ -7,20 +7,7 @@ import argparse
 from gnomon.module.checkpoint import save_checkpoint
 from gnomon.onnx.export import export_model
 from gnomon.onnx.importer import import_model
-
-
-def shape(text: str) -> tuple[str, tuple[int, ...]]:
-    """An input's name and its shape, for argparse.
-
-    >>> shape("data=1,3,224,224")
-    ('data', (1, 3, 224, 224))
-    """
-    name, _, sizes = text.partition("=")
-    try:
-        return name, tuple(int(size) for size in sizes.split(","))
-    except ValueError:
-        expected = "NAME=SIZE,SIZE... as data=1,3,224,224"
-        raise argparse.ArgumentTypeError(f"expected {expected}, got {text!r}") from None
+from gnomon.shape import named_shape
 
 
 def options(command: argparse.ArgumentParser) -> None:
@@ -30,7 +17,12 @@ def options(command: argparse.ArgumentParser) -> None:
     out.add_argument("symbol", metavar="SYMBOL.json")
     out.add_argument("params", metavar="FILE.params")
     out.add_argument(
-        "--shape", nargs="+", required=True, metavar="NAME=SIZE,SIZE", help="data=1,3,224,224"
+        "--shapes",
+        nargs="+",
+        action="extend",
+        required=True,
+        metavar="NAME:SIZExSIZE",
+        help="of inputs, as data:1x3x224x224",
     )
     out.add_argument("-o", dest="out", required=True, metavar="FILE.onnx")
     out.add_argument("--dynamic", action="store_true", help="leave the batch's size open")
@@ -42,7 +34,7 @@ def options(command: argparse.ArgumentParser) -> None:
 
 
 def _export(given: argparse.Namespace) -> int:
-    shapes = dict(map(shape, given.shape))
+    shapes = dict(named_shape("onnx export", word) for word in given.shapes)
     how = {"onnx_file_path": given.out, "dynamic": given.dynamic}
     print(export_model(given.symbol, given.params, shapes, **how))
     return 0

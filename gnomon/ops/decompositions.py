@@ -18,13 +18,9 @@ from gnomon.ops.infer import UNKNOWN, Shape, Shapes, Types
 from gnomon.ops.op import op
 from gnomon.ops.param import param
 from gnomon.runtime.libraries import lapack
+from gnomon.runtime.libraries.lapack import turned
 
 FLAT = (1,)  # the shape of a number for each matrix, where there is no batch
-
-
-def turned(a: Array) -> Array:
-    """Matrices transposed."""
-    return np.swapaxes(a, -1, -2)
 
 
 def mirrored(a: Array) -> Array:

@@ -10,12 +10,13 @@ import numpy as np
 from gnomon.expr import call, ext, fn
 from gnomon.expr.node import Expr
 from gnomon.ops.case import case
-from gnomon.ops.decompositions import Matrices, spd, turned
+from gnomon.ops.decompositions import Matrices, spd
 from gnomon.ops.host import Array
 from gnomon.ops.infer import UNKNOWN, Shapes, Types, times
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import Axis, param
 from gnomon.runtime.libraries import lapack
+from gnomon.runtime.libraries.lapack import turned
 
 
 def product(a: Expr, b: Expr, ta: bool = False, tb: bool = False) -> Expr:

@@ -13,11 +13,11 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, SupportsFloat
 
 import numpy as np
 
-from gnomon.base import KeywordHints, ParamError, check_kind, complaint
+from gnomon.base import KeywordHints, ParamError, ShapeError, check_kind, complaint
 from gnomon.expr.node import Expr
 from gnomon.lr_scheduler import LRScheduler
 from gnomon.ndarray.core.array import Array
@@ -85,6 +85,7 @@ class Optimizer(KeywordHints):
         check_kind(where, "param_dict", param_dict or {}, Mapping, "parameters by index")
         if sym is not None and not hasattr(sym, "attr_dict"):
             raise TypeError(complaint(where, "sym", "a Symbol", f"{sym!r:.60}"))
+        check_kind(where, "learning_rate", learning_rate or 0.0, SupportsFloat, "a number")
         self.rescale_grad = rescale_grad
         self.clip_gradient = clip_gradient
         self.wd = wd
@@ -214,7 +215,10 @@ class Optimizer(KeywordHints):
     ) -> Given:
         """Weights with what belongs to them; `inner`: they are the float32 copies themselves."""
         items = []
-        for weight, grad, state in zip(weights, grads, states, strict=True):
+        for index, weight, grad, state in zip(indices, weights, grads, states, strict=True):
+            if grad.shape != weight.shape:
+                where, expected = f"{type(self).__name__}.update", f"shape {weight.shape}"
+                raise ShapeError(complaint(where, f"grad of weight {index}", expected, grad.shape))
             master = None
             if not inner and self.multi_precision and self._needs_master(weight):
                 master, state = self._master_and_state(state)
@@ -341,6 +345,7 @@ class Optimizer(KeywordHints):
             raise ScheduleWarning(
                 complaint("Optimizer.set_learning_rate", "lr", "no lr_scheduler that sets it", got)
             )
+        check_kind("Optimizer.set_learning_rate", "lr", lr, SupportsFloat, "a number")
         self.lr = lr
 
     def set_lr_scale(self, args_lrscale: Mapping[Any, float]) -> None:

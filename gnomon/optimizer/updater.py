@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gnomon.base import FormatError, Later, complaint
+from gnomon.base import FormatError, Later, check_kind, complaint
 from gnomon.executor.latest import latest
 from gnomon.optimizer.base import Optimizer
 from gnomon.optimizer.fused import Join
@@ -139,4 +139,5 @@ def _shown(parts: Sequence[Any]) -> str:
 
 def get_updater(optimizer: Optimizer) -> Updater:
     """An updater for `optimizer`, with no states yet."""
+    check_kind("get_updater", "optimizer", optimizer, Optimizer, "an Optimizer")
     return Updater(optimizer)

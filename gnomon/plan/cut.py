@@ -89,8 +89,12 @@ class _Cutter:
         if k is not None:
             store = self.stores[k]
             assert store is not None
-            self.pieces.append(Invoke(ready, store.dest, store.saver, scaled(store.value)[1]))
-            self.stores[k] = None
+            straight = self.is_free(k, call)
+            dest = store.dest if straight else self.temporary(store.dest)
+            if not straight and store.saver != "saveto":
+                self.pieces.append([Store(dest, "saveto", store.dest)])
+            self.pieces.append(Invoke(ready, dest, store.saver, scaled(store.value)[1]))
+            self.stores[k] = None if straight else Store(store.dest, "saveto", dest)
             return
         result = self.temporary(call)
         self.pieces.append(Invoke(ready, result, "saveto", 1.0))
@@ -112,7 +116,7 @@ class _Cutter:
         return value
 
     def root(self, call: Call) -> int | None:
-        """The statement `dest = scale * call` that may be stored at once, if there is one."""
+        """The statement `dest = scale * call`, if that is all that the call is for."""
         users = [k for k, s in enumerate(self.stores) if s is not None and core(s.value) is call]
         if len(users) != 1:
             return None
@@ -121,12 +125,19 @@ class _Cutter:
         assert store is not None
         if store.saver not in ("saveto", "plusto", "minusto"):
             return None
-        if not self.libraries.fits(call, store.dest):
-            return None
-        others = [s.value for j, s in enumerate(self.stores) if s is not None and j != k]
-        alive = [n for n in postorder([*others, *call.children]) if isinstance(n, Buffer)]
-        inside = any(n is call for n in postorder(others))
-        return None if inside or any(overlap(store.dest, b) for b in alive) else k
+        return None if any(n is call for n in postorder(self.others(k))) else k
+
+    def is_free(self, k: int, call: Call) -> bool:
+        """Whether the library stores `call` straight where statement `k` does."""
+        store = self.stores[k]
+        assert store is not None
+        alive = [n for n in postorder([*self.others(k), *call.children]) if isinstance(n, Buffer)]
+        clear = not any(overlap(store.dest, b) for b in alive)
+        return clear and self.libraries.fits(call, store.dest)
+
+    def others(self, k: int) -> list[Expr]:
+        """The values of all statements but one."""
+        return [s.value for j, s in enumerate(self.stores) if s is not None and j != k]
 
 
 def core(value: Expr) -> Expr:

@@ -13,7 +13,7 @@ from gnomon.base import Later, ParamError, complaint
 from gnomon.serving.folder import read_folder
 from gnomon.serving.limits import Limits
 from gnomon.serving.model import Model, Options
-from gnomon.serving.tensors import Shape, shape_of
+from gnomon.shape import named_shape
 
 if TYPE_CHECKING:
     from gnomon.serving import server
@@ -27,13 +27,14 @@ def options(parser: argparse.ArgumentParser) -> None:
     add("models", nargs="*", metavar="NAME=SYMBOL.json,PARAMS", help="a model and its name")
     add("--models", dest="folder", type=Path, metavar="DIR", help="a folder with NAME.toml files")
     add(
-        "--shape",
-        action="append",
+        "--shapes",
+        nargs="+",
+        action="extend",
         default=[],
-        metavar="[NAME:]INPUT=SIZES",
-        help="of one item, as data=3,224,224; -1 is any size; of all models that have the input",
+        metavar="[MODEL:]NAME:SIZExSIZE",
+        help="of one item of inputs, as data:3x224x224; -1 is any size; of all models that have it",
     )
-    add("--no-batch", action="store_true", help="requests are not joined; --shape is all sizes")
+    add("--no-batch", action="store_true", help="requests are not joined; --shapes is all sizes")
     add("--host", default="127.0.0.1", help="default: %(default)s")
     add("--port", type=int, default=8080, help="0: any that is free; default: %(default)s")
     for name, doc in (
@@ -67,13 +68,14 @@ def main(given: argparse.Namespace) -> int:
     """
     own = {"batch": not given.no_batch, **_fields(Options, given)}
     models = {} if given.folder is None else read_folder(given.folder, own)
-    shapes = [_shape(text) for text in given.shape]
+    named = [named_shape("serve", word, of_items=True) for word in given.shapes]
+    shapes = [(place.rpartition(":"), shape) for place, shape in named]
     for text in given.models:
         name, _, files = text.partition("=")
         symbol, comma, params = files.partition(",")
         if not name or not comma:
             raise ParamError(complaint("serve", "model", "NAME=SYMBOL.json,PARAMS", repr(text)))
-        inputs = {i: shape for model, i, shape in shapes if model in ("", name)}
+        inputs = {i: shape for (model, _, i), shape in shapes if model in ("", name)}
         models[name] = Model.load(symbol, params, inputs, **own)
     if not models:
         expected = "NAME=SYMBOL.json,PARAMS ..., or --models DIR"
@@ -98,12 +100,3 @@ def serve(site: server.Server) -> int:
     finally:
         site.stop()
     return 0
-
-
-def _shape(text: str) -> tuple[str, str, Shape]:
-    """The model, perhaps none, the input and its shape."""
-    place, equals, sizes = text.partition("=")
-    model, _, name = place.rpartition(":")
-    if not name or not equals:
-        raise ParamError(complaint("serve", "--shape", "[NAME:]INPUT=SIZES", repr(text)))
-    return model, name, shape_of(f"--shape {text}", sizes)

@@ -139,21 +139,6 @@ def to_bytes(values: Values) -> memoryview:
     return np.ascontiguousarray(values).reshape(-1).view(np.uint8).data
 
 
-def shape_of(where: str, text: str) -> Shape:
-    """Sizes from a word such as `3,224,224`; `-1` is any size, an empty word a plain number.
-
-    >>> shape_of("--shape", "3,-1,-1"), shape_of("--shape", "")
-    ((3, -1, -1), ())
-
-    Raises:
-        ParamError: something else than sizes.
-    """
-    try:
-        return checked_shape(where, [int(size) for size in text.split(",")] if text else [])
-    except ValueError:
-        raise ParamError(complaint(where, "shape", "sizes as 3,224,224", repr(text))) from None
-
-
 def checked_shape(where: str, sizes: Sequence[Any]) -> Shape:
     """The shape of these sizes, each from 1, or -1 for any.
 

@@ -221,7 +221,7 @@ def reorder(order: Array, *tensors: Tensor) -> None:
 
 def on_one_gpu(*tensors: Tensor) -> bool:
     """Whether the memory of all of them is on the same GPU."""
-    return len({t.device for t in tensors}) == 1 and tensors[0].device != "cpu"
+    return len({t.device for t in tensors}) == 1 and tensors[0].device.startswith("gpu")
 
 
 def order_there(keys: Expr, is_ascend: bool, device: str) -> Tensor:

@@ -70,7 +70,8 @@ def jit(function: Any = _LATER, *, static: Sequence[str] = ()) -> Any:
 
     Raises:
         TraceError: when called, where what the function does depends on values that are not known
-            before it runs, or it gives something back.
+            before it runs, where it gives something back, or where it assigns nothing though all
+            that it is given are tensors and numbers.
         TypeError: `function` is none, or Python does not know its arguments; `static` is no
             sequence of names.
         ParamError: `static` names what is no argument.
@@ -117,8 +118,8 @@ class Jitted:
             expected = "arguments that may be given by position"
             got = f"{self.name}{self.signature}"
             raise ParamError(complaint("jit", "function", expected, got))
-        self._more = any(p.kind is p.VAR_POSITIONAL for p in parameters)
-        self._count = -1 if self._more else len(names)
+        self.more = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+        self._count = -1 if self.more else len(names)
         self._defaults = tuple([p.default for p in parameters if p.default is not p.empty])
         self._last: Trace | None = None
         self._traces: dict[Hashable, list[Trace]] = {}
@@ -132,6 +133,13 @@ class Jitted:
 
     def __get__(self, owner: Any, kind: type | None = None) -> Any:
         return self if owner is None else types.MethodType(self, owner)
+
+    def __repr__(self) -> str:
+        return f"<jit of {self.name}>"
+
+    def __reduce__(self) -> Any:
+        """Pickled by its name, as functions are; made again of what has none."""
+        return getattr(self, "__qualname__", (Jitted, (self.function, tuple(self.static))))
 
     def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """All arguments in their order."""
@@ -164,7 +172,7 @@ class Jitted:
             refuse_result(self.name, self.function(*args))
             return
         static = any(type(part) is tuple for part in key)
-        self._last = None if static or self._more or trace.empty else trace
+        self._last = None if static or self.more or trace.empty else trace
 
     def _traced(self, traces: list[Trace], args: tuple[Any, ...]) -> Trace | None:
         """A new trace, with its work done; None where the function must run as it is."""
@@ -179,7 +187,7 @@ class Jitted:
 
     def named(self, args: Sequence[Any]) -> list[str]:
         """The names of arguments, those beyond the declared ones by their number."""
-        if not self._more:
+        if not self.more:
             return self.names
         *own, rest = self.names
         return [*own, *(f"{rest}[{k}]" for k in range(len(args) - len(own)))]
@@ -293,6 +301,7 @@ class Recorder:
         self.names = jitted.named(args)
         pairs = enumerate(zip(self.names, args, strict=True))
         self.numbers = [k for k, (name, a) in pairs if jitted.is_number(name, a)]
+        self.others = sorted({*range(len(args))}.difference(self.tensors, self.numbers))
         self._drawn: list[Buffer] = []
         self._trace(jitted)
         values = [e for piece in self.pieces for s in piece.stores for e in (s.dest, s.value)]
@@ -312,7 +321,7 @@ class Recorder:
         given = list(self.args)
         for place, k in enumerate(self.tensors):
             owner, delta = regions[place]
-            given[k] = stand_in(tensors[place], address_in(owner) + delta)
+            given[k] = stand_in(tensors[place], address_in(owner) + delta, self.names[k])
         for k in self.numbers:
             given[k] = Deferred(operator.itemgetter(k), self.names[k], type(self.args[k]) is int, k)
         epoch = EPOCH.value
@@ -322,14 +331,23 @@ class Recorder:
         except TraceError as error:
             raise TraceError(f"{jitted.name}: {error}") from error
         except Exception as error:
-            others = {*range(len(given))}.difference(self.tensors, self.numbers)
-            values = ", ".join(f"{self.names[k]}={given[k]!r:.60}" for k in sorted(others))
-            if values:
-                error.add_note(f"in {jitted.name}, traced with {values}")
+            if self.others or self.numbers:
+                error.add_note(f"in {jitted.name}, {self._circumstances()}")
             raise
         refuse_result(jitted.name, result)
+        if not self.pieces and not self.others and not jitted.more:
+            got = "none: what it computes is stored nowhere"
+            raise TraceError(complaint(jitted.name, "function", "assignments to tensors", got))
         if epoch != EPOCH.value:
             raise TraceError(f"{jitted.name}: a tensor took another shape while it was traced")
+
+    def _circumstances(self) -> str:
+        """What the function is traced with, and the numbers whose values it cannot ask for."""
+        values = ", ".join(f"{self.names[k]}={self.args[k]!r:.60}" for k in self.others)
+        numbers = ", ".join(self.names[k] for k in self.numbers)
+        unknown = f"not known then: {numbers} (`static` names those whose values it needs)"
+        said = [f"traced with {values}"] if values else ["which is traced"]
+        return "; ".join([*said, unknown] if numbers else said)
 
     def take(self, stores: Sequence[Store], together: bool) -> None:
         """Keep statements; raises where a value does not fit."""
@@ -405,10 +423,10 @@ def leaf_of(e: Expr) -> Buffer:
     return e
 
 
-def stand_in(tensor: Tensor, address: int) -> Tensor:
+def stand_in(tensor: Tensor, address: int, argument: str) -> Tensor:
     """A tensor of the same shape, strides and dtype that must not be read."""
     shape, strides = tensor.shape, tensor.strides
-    return Tensor.of(Buffer(shape, tensor.dtype, strides, address, None, TRACED))
+    return Tensor.of(Buffer(shape, tensor.dtype, strides, address, argument, TRACED))
 
 
 def address_in(region: int) -> int:

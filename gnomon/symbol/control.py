@@ -13,7 +13,7 @@ from dataclasses import field
 from typing import Any
 
 from gnomon.attribute import AttrScope
-from gnomon.base import ParamError, complaint
+from gnomon.base import ParamError, check_functions, complaint
 from gnomon.graph.body import Body
 from gnomon.graph.node import Entry, Graph, Node, variable
 from gnomon.ground.record import record
@@ -182,6 +182,7 @@ def foreach(
         ParamError: `body` does not give states as it got them, or does not read some input.
     """
     where = "foreach"
+    check_functions(where, body=body)
     parts, first = flat(where, "data", data), flat(where, "init_states", init_states)
     if not parts:
         raise ParamError(complaint(where, "data", "at least one symbol", data))
@@ -236,9 +237,9 @@ def while_loop(
             no `max_iterations` above 0.
     """
     where = "while_loop"
+    check_functions(where, cond=cond, func=func)
     if max_iterations is None or int(max_iterations) < 1:
-        expected = "a number above 0"
-        raise ParamError(complaint(where, "max_iterations", expected, max_iterations))
+        raise ParamError(complaint(where, "max_iterations", "a number above 0", max_iterations))
     variables = list(loop_vars) if isinstance(loop_vars, (list, tuple)) else [loop_vars]
     starts = flat(where, "loop_vars", variables)
     if not starts or form(variables) != [1] * len(variables):
@@ -296,6 +297,7 @@ def cond(
         ParamError: `pred` has several outputs, or the functions give unlike numbers of symbols.
     """
     where = "cond"
+    check_functions(where, then_func=then_func, else_func=else_func)
     found = []
     for part, function in (("pred", lambda: pred), ("then", then_func), ("else", else_func)):
         place = scope(f"{name}_{part}")

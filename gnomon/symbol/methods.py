@@ -46,6 +46,17 @@ def _refuse(name: str, *args: Any, **kwargs: Any) -> NoReturn:
     raise NotImplementedForSymbol(text)
 
 
+class OfArrays:
+    """An attribute that only arrays have, so that `hasattr` finds none."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, symbol: Any, owner: type) -> NoReturn:
+        text = f"{owner.__name__!r} object has no attribute {self.name!r}, as arrays have"
+        raise AttributeError(f"{text}: a symbol has no data; bind it, or do not hybridize")
+
+
 class Methods(Composite):
     """The operators that symbols have as methods."""
 
@@ -112,3 +123,6 @@ tanh tile topk transpose trunc zeros_like
 
 for _name in NAMES:
     setattr(Methods, _name, Operator(_name))
+
+for _name in "T attach_grad context ctx dtype grad ndim shape size stype".split():
+    setattr(Methods, _name, OfArrays(_name))

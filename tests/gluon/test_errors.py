@@ -363,3 +363,78 @@ def test_layers_that_are_not_there_are_told_by_the_nearest_names():
     assert "module 'gnomon.gluon.nn' has no attribute 'Conv2d'; did you mean 'Conv2D'" in str(error)
     error = raised(AttributeError, lambda: mx.gluon.rnn.Lstm)
     assert "did you mean 'LSTM'" in str(error)
+
+
+X = mx.nd.ones((2, 3))
+
+
+def trained(*args):
+    net = dense_net()
+    return mx.gluon.Trainer(net.collect_params(), "sgd", *args)
+
+
+def stored():
+    store = mx.kv.create("local")
+    store.init(3, mx.nd.ones((2, 3)))
+    return store
+
+
+@pytest.mark.parametrize(
+    ("mistake", "words"),
+    [
+        (lambda: trained().step(0), "Trainer.step: argument 'batch_size': .*other than 0, got 0"),
+        (lambda: trained().step("x"), "Trainer.step: argument 'batch_size': .*got 'x'"),
+        (lambda: trained().set_learning_rate("x"), "'lr': expected a number, got 'x'"),
+        (lambda: trained({"learning_rate": "x"}), "SGD: argument 'learning_rate': .*got 'x'"),
+        (lambda: dense_net(init=5), "initialize: argument 'init': expected an Init.*, got 5"),
+        (lambda: dense_net(ctx="cpu"), "initialize: argument 'ctx': expected a con.*, got 'cpu'"),
+        (lambda: dense_net(ctx=5), "initialize: argument 'ctx': expected a con.*, got 5"),
+        (lambda: dense_net().collect_params("["), r"collect_params: argument 'select': .*'\['"),
+        (lambda: mx.gluon.data.DataLoader(5, 2), "DataLoader: argument 'dataset': .*got 5"),
+        (lambda: mx.metric.CustomMetric(5), "CustomMetric: argument 'feval': .*got 5"),
+        (lambda: mx.optimizer.get_updater("sgd"), "get_updater: argument 'optimizer': .*'sgd'"),
+        (
+            lambda: mx.optimizer.SGD().update(0, mx.nd.ones((2, 3)), mx.nd.ones(7), None),
+            r"SGD.update: argument 'grad of weight 0': .*\(2, 3\), got \(7,\)",
+        ),
+        (lambda: mx.gluon.data.SimpleDataset([1]).filter(5), "Dataset.filter: argument 'fn': .*5"),
+        (lambda: mx.gluon.data.SimpleDataset([1]).transform(5), "transform: argument 'fn': .*5"),
+        (lambda: mx.nd.contrib.foreach(5, X, []), "foreach: argument 'body': .*got 5"),
+        (lambda: mx.nd.contrib.while_loop(5, len, [X], 1), "while_loop: argument 'cond': .*got 5"),
+        (lambda: mx.nd.contrib.cond(X, len, 5), "cond: argument 'else_func': .*got 5"),
+        (lambda: mx.sym.contrib.foreach(5, mx.sym.var("x"), []), "foreach: argument 'body'"),
+        (lambda: stored().push("3", mx.nd.ones((2, 3))), "one of those in init, 3, got '3'"),
+    ],
+)
+def test_arguments_are_named(mistake, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        mistake()
+
+
+@pytest.mark.parametrize("name", ["shape", "dtype", "context", "T", "grad"])
+def test_what_only_arrays_have_says_that_a_symbol_has_no_data(name):
+    asked = []
+
+    class Asks(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            asked.append(getattr(x, name))
+            return x
+
+    net = Asks()
+    net(X)
+    net.hybridize()
+    with pytest.raises(
+        AttributeError, match=f"attribute '{name}', as arrays have: a symbol has no"
+    ):
+        net(X)
+    assert not hasattr(mx.sym.var("x"), name)
+
+
+def test_create_operator_gives_an_operator():
+    @mx.operator.register("forgotten")
+    class Forgotten(mx.operator.CustomOpProp):
+        def create_operator(self, ctx, shapes, dtypes):
+            pass
+
+    with pytest.raises(GnomonError, match=r"Forgotten.create_operator: .* a CustomOp, got None"):
+        mx.nd.Custom(X, op_type="forgotten").wait_to_read()

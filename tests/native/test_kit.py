@@ -241,6 +241,14 @@ def test_arguments_are_looked_at(given, error):
     assert not readable() or error in str(found.value)
 
 
+def test_how_many_arguments_there_must_be_at_least():
+    (fast,) = served(samples.given)
+    with pytest.raises(TypeError) as found:
+        fast()
+    said = "given takes at least 1 argument, 0 were given"
+    assert not readable() or str(found.value) == said
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [

@@ -245,11 +245,11 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     x = mx.nd.array(reals(2, 4))
     expected = net(x).asnumpy()
     net.export("m")
-    words = "onnx export m-symbol.json m-0000.params --shape data=2,4 -o m.onnx".split()
+    words = "onnx export m-symbol.json m-0000.params --shapes data:2x4 -o m.onnx".split()
     assert cli.main(words) == 0
     assert cli.main(["onnx", "import", "m.onnx", "--prefix", "back"]) == 0
     assert capsys.readouterr().out.split() == ["m.onnx", "back-symbol.json", "back-0000.params"]
     back = mx.gluon.SymbolBlock.imports("back-symbol.json", ["data"], "back-0000.params")
     np.testing.assert_allclose(back(x).asnumpy(), expected, rtol=1e-6)
-    assert cli.main(["onnx", "export", "none", "none", "--shape", "data=2", "-o", "x"]) == 1
-    assert cli.main(words[:4] + ["--shape", "data", "-o", "x"]) == 1
+    assert cli.main(["onnx", "export", "none", "none", "--shapes", "data:2", "-o", "x"]) == 1
+    assert cli.main(words[:4] + ["--shapes", "data", "-o", "x"]) == 1

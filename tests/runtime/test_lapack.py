@@ -74,3 +74,28 @@ def test_operands_stay():
     lapack.inverse(a), lapack.slogdet(a), lapack.cholesky(a)
     lapack.lower_inverse(a), lapack.divided(a, a), lapack.turned_product(a, a)
     np.testing.assert_array_equal(a, before)
+
+
+def outcome(routine, *operands):
+    """What a routine says of matrices: that one is singular, or where there are numbers."""
+    try:
+        return np.isfinite(routine(*operands)).all()
+    except np.linalg.LinAlgError:
+        return "singular"
+
+
+@pytest.mark.parametrize("place", [(0, 1), (1, 0), (0, 0)])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_no_size_decides_which_matrices_with_an_infinity_are_singular(dtype, place):
+    said = set()
+    for n in (3, 31, 32, 70):
+        a, b = np.eye(n, dtype=dtype), np.ones((n, 1), dtype)
+        a[place] = np.inf
+        low = np.tril(a)
+        said.add((
+            outcome(lapack.inverse, a),
+            outcome(lapack.lower_inverse, low),
+            outcome(lapack.divided, low, b),
+        ))  # fmt: skip
+    assert len(said) == 1
+    assert ("singular" in said.pop()) is (place == (0, 1))  # as MXNet's LAPACK, by columns

@@ -62,7 +62,7 @@ def start(*arguments):
 def test_it_serves_until_a_signal(folder, number):
     place, values, own, image, expected = folder
     files = f"net={place / 'mlp-symbol.json'},{place / 'mlp-0003.params'}"
-    process, server = start(files, "--shape", "net:data=20", "--models", place, "--max-batch", "4")
+    process, server = start(files, "--shapes", "net:data:20", "--models", place, "--max-batch", "4")
     with process:  # its pipes are closed in the end
         try:
             with Client(server) as client:
@@ -86,8 +86,9 @@ def test_it_serves_until_a_signal(folder, number):
         (["net"], "argument 'model': expected NAME=SYMBOL.json,PARAMS, got 'net'"),
         (["net=a.json"], "expected NAME=SYMBOL.json,PARAMS, got 'net=a.json'"),
         (["net=a.json,b.params"], "cannot read 'a.json'"),
-        (["--shape", "data"], "argument '--shape': expected [NAME:]INPUT=SIZES, got 'data'"),
-        (["--shape", "data=3,x"], "expected sizes as 3,224,224, got '3,x'"),
+        (["--shapes", "data"], "'--shapes': expected NAME:SIZExSIZE..., as data:3x224x224, got 'd"),
+        (["--shapes", "data:3", "net:data:3xx"], "as data:3x224x224, got 'net:data:3xx'"),
+        (["--shapes", "data=3,224"], "as data:3x224x224, got 'data=3,224'"),
         (["--models", "nowhere"], "there is no folder 'nowhere'"),
         (["--max-batch", "0", "--models", "."], "argument 'max_batch': expected a number from 1"),
     ],

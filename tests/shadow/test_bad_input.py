@@ -278,3 +278,9 @@ def test_names_of_extensions_are_functions():
     assert found == {"complex_"}
     with pytest.raises(AttributeError, match="slice"):
         _ = ext.slice
+
+
+def test_what_is_missing_is_told_with_all_that_there_is_to_give():
+    said = r"^softmax\(dst, energy\): missing a required argument: 'energy'$"
+    with pytest.raises(TypeError, match=said):
+        shadow.softmax(Tensor(np.ones((2, 3), np.float32)))

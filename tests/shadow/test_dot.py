@@ -106,6 +106,16 @@ def test_scales_stay_one_product(scaled, factor):
     close(out.numpy(), factor * (x @ y))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_scaled_products_that_come_again(dtype):
+    """Steps that need not multiply by 1 stand for no others."""
+    a, b, out = (TensorContainer(s, dtype, init=1.0) for s in ((4, 4), (4, 5), (4, 5)))
+    for scale in (0.25, 1.0, 0.25, 0.5, 1.0, 0.25):
+        before = out.numpy().astype("f")
+        out += dot(a, b) * scale
+        np.testing.assert_array_equal(out.numpy().astype("f"), before + 4 * scale)
+
+
 @pytest.mark.parametrize("dtype", ["int32", "uint8", "float16", "bfloat16"])
 def test_dtypes_without_a_library(dtype):
     x, y = (RNG.integers(0, 3, s).astype(shadow.type_switch(0).numpy) for s in ((4, 3), (3, 5)))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -148,3 +150,44 @@ def test_outside_of_the_subset_the_line_is_shown(function, line):
         shadow.op(function)
     assert "test_operators.py, line " in str(error.value)
     assert line in str(error.value)
+
+
+@shadow.jit
+def smoothed(out, x):
+    out[:] = F(smooth_l1)(x)
+
+
+class Layer:
+    """A function that jit is given as an object."""
+
+    @shadow.jit
+    def step(self, out, x):
+        out[:] = F(smooth_l1)(x)
+
+    def __call__(self, out, x):
+        out[:] = F(smooth_l1)(x)
+
+
+@pytest.mark.parametrize("named", [smooth_l1, squash, smoothed, Layer.step], ids=str)
+def test_functions_with_a_name_are_pickled_by_it(named):
+    assert pickle.loads(pickle.dumps(named)) is named
+    assert copy.copy(named) is copy.deepcopy(named) is named
+
+
+def test_functions_of_objects_are_pickled_with_them():
+    out, x = shadow.TensorContainer(X.shape), Tensor(X)
+    for function in (Layer().step, shadow.jit(Layer())):
+        out[:] = 0.0
+        pickle.loads(pickle.dumps(function))(out, x)
+        np.testing.assert_allclose(out.numpy(), reference_smooth(X), rtol=1e-6)
+    assert pickle.loads(pickle.dumps(smooth_l1.grad(0)))(2.0) == 1.0
+
+
+def test_functions_that_no_name_leads_to_are_not_pickled():
+    @shadow.jit
+    def inner(out):
+        out[:] = 0.0
+
+    for nameless in (inner, shadow.op(lambda x: x)):
+        with pytest.raises((pickle.PicklingError, AttributeError), match="pickle"):
+            pickle.dumps(nameless)

@@ -144,3 +144,36 @@ def test_part_of_a_mirror_image_and_rows_at_a_distance():
         part[:] = part[::-1] + part[:, ::-1]  # two images: through memory
         same[:] = same[::-1] + same[:, ::-1]
         np.testing.assert_array_equal(t.numpy(), expected)
+
+
+SQUARE = (24, 24)
+ORDER = Tensor(np.random.default_rng(1).permutation(SQUARE[0]))
+OVERLAPPING = {
+    "transpose": lambda s: s.T * 1.3 + 0.7,
+    "rows": lambda s: shadow.take(ORDER, s) * 1.3 + 0.7,
+    "both": lambda s: shadow.fn.exp(s.T * 0.2) * s,
+    "product": lambda s: shadow.dot(s, s) * 0.1,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "saver"),
+    [
+        (name, saver)
+        for name in OVERLAPPING
+        for saver in ("saveto", "plusto", "minusto", "multo", "divto")
+        if (name, saver) not in {("product", "multo"), ("product", "divto")}  # which are refused
+    ],
+)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_results_do_not_depend_on_overlap(dtype, saver, name):
+    """Half floats are rounded once, where the operand is the destination and where it is not."""
+    start = TensorContainer(SQUARE, dtype)
+    start[:] = shadow.tcast(dtype, Tensor(np.random.default_rng(0).normal(size=SQUARE)))
+    alone, apart = (TensorContainer(SQUARE, dtype) for _ in range(2))
+    for dest in (alone, apart):
+        dest[:] = start
+    value, how = OVERLAPPING[name], getattr(shadow, saver)
+    alone.assign(value(alone), how)
+    apart.assign(value(start), how)
+    np.testing.assert_array_equal(alone.numpy(), apart.numpy())

@@ -240,9 +240,11 @@ class ScalarFn:
             ) from None
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Built-in functions are themselves wherever they are pickled or copied to."""
-        known = SCALAR.get(self.name) is self
-        return (builtin, (self.name,)) if known else super().__reduce_ex__(protocol)
+        """Built-in functions, and by their names a program's, are themselves wherever they go."""
+        if SCALAR.get(self.name) is self:
+            return builtin, (self.name,)
+        own = getattr(self, "__wrapped__", None)  # what `op` made it of
+        return super().__reduce_ex__(protocol) if own is None else own.__qualname__
 
     def __repr__(self) -> str:
         return f"<scalar function {self.name}, {self.arity} arguments>"

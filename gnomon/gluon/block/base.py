@@ -111,13 +111,22 @@ class Block(KeywordHints):
         return self._params
 
     def collect_params(self, select: str | None = None) -> ParameterDict:
-        """All parameters, those of blocks inside too; or those whose names match `select`."""
+        """All parameters, those of blocks inside too; or those whose names match `select`.
+
+        Raises:
+            ParamError: `select` is no regular expression.
+        """
         found = ParameterDict(self._params.prefix)
+        try:
+            match = None if select is None else re.compile(select).match
+        except (re.error, TypeError) as error:
+            where, got = f"{type(self).__name__}.collect_params", f"{select!r:.60} ({error})"
+            expected = "a regular expression"
+            raise ParamError(complaint(where, "select", expected, got)) from None
         for block in self._blocks():
             warn_of_containers(block)
             own = block.params
-            if select is not None:
-                match = re.compile(select).match
+            if match is not None:
                 own = ParameterDict(own.prefix)
                 own._params.update({n: p for n, p in block.params.items() if match(n)})
             found.update(own)

@@ -109,6 +109,10 @@ class DataLoader(KeywordHints):
             raise ParamError(complaint("DataLoader", "shuffle", "False with a sampler", True))
         if sampler is None:
             kind = RandomSampler if shuffle else SequentialSampler
+            if not hasattr(self._dataset, "__len__"):
+                expected = "a Dataset, or a sequence of samples"
+                got = f"{self._dataset!r:.60}"
+                raise TypeError(complaint("DataLoader", "dataset", expected, got))
             sampler = kind(len(self._dataset))
         return BatchSampler(sampler, batch_size, last_batch or "keep")
 

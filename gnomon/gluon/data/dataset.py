@@ -8,7 +8,7 @@ from numbers import Integral
 from typing import Any
 
 from gnomon import ndarray as nd
-from gnomon.base import ParamError, ShapeError, check_kind, complaint
+from gnomon.base import ParamError, ShapeError, check_functions, check_kind, complaint
 from gnomon.ground.files import path_of
 from gnomon.recordio import MXIndexedRecordIO
 
@@ -29,6 +29,7 @@ class Dataset:
 
     def filter(self, fn: Callable[..., Any]) -> Dataset:
         """The samples for which `fn(sample)` is true."""
+        check_functions("Dataset.filter", fn=fn)
         return _Chosen(self, [i for i in range(len(self)) if fn(self[i])])
 
     def shard(self, num_shards: int, index: int) -> Dataset:
@@ -62,11 +63,13 @@ class Dataset:
 
         `lazy` changes a sample whenever it is asked for; else all are changed now.
         """
+        check_functions("Dataset.transform", fn=fn)
         changed = _Transformed(self, fn)
         return changed if lazy else SimpleDataset([changed[i] for i in range(len(self))])
 
     def transform_first(self, fn: Callable[..., Any], lazy: bool = True) -> Dataset:
         """The first part of each sample changed by `fn`, like images but not their labels."""
+        check_functions("Dataset.transform_first", fn=fn)
         return self.transform(_OnFirst(fn), lazy)
 
 

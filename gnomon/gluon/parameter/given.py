@@ -24,14 +24,26 @@ class Loadable(NamedTuple):
     ctx: list[Context]
 
 
+def check_initializers(*given: Any) -> None:
+    """Raises TypeError where something says no way to fill arrays."""
+    for init in given:
+        if not (init is None or isinstance(init, str) or callable(init)):
+            expected = "an Initializer, or the name of one"
+            raise TypeError(complaint("initialize", "init", expected, f"{init!r:.60}"))
+
+
 def contexts(ctx: Any) -> list[Context]:
     """One context, several, or the current one, as a list.
 
     Raises:
         TypeError: something else.
     """
-    found = [current_context()] if ctx is None else [ctx] if isinstance(ctx, Context) else list(ctx)
-    for each in found:
-        if not isinstance(each, Context):
-            raise TypeError(complaint("initialize", "ctx", "a context or a list", repr(each)))
-    return found
+    found = [current_context()] if ctx is None else [ctx] if isinstance(ctx, Context) else ctx
+    try:
+        fits = all(isinstance(each, Context) for each in found)
+    except TypeError:
+        fits = False
+    if not fits:
+        expected = "a context or a list of them"
+        raise TypeError(complaint("initialize", "ctx", expected, f"{ctx!r:.60}"))
+    return list(found)

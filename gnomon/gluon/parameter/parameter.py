@@ -22,7 +22,7 @@ from gnomon import symbol as sym
 from gnomon.base import DTypeError, GnomonError, KeywordHints, ParamError, ShapeError, complaint
 from gnomon.context import Context, cpu, current_context
 from gnomon.dtype import wanted as wanted_dtype
-from gnomon.gluon.parameter.given import Deferred, Loadable, contexts
+from gnomon.gluon.parameter.given import Deferred, Loadable, check_initializers, contexts
 from gnomon.gluon.parameter.shapes import Shape, as_shape, merged, shape_is_known
 from gnomon.ndarray.core.tape import changes
 from gnomon.ops.infer import zero_is_unknown
@@ -193,11 +193,13 @@ class Parameter(KeywordHints):
 
         Raises:
             ShapeError: the shape is not known, and the parameter may not wait for it.
+            TypeError: `init` is no initializer, or `ctx` no context.
         """
         if self._data is not None and not force_reinit:
             text = f"Parameter {self.name!r} is initialized already: force_reinit=True does it anew"
             warnings.warn(text, stacklevel=2)
             return
+        check_initializers(init, default_init)
         own = default_init if self.init is None else self.init
         deferred = Deferred(own if init is None else init, contexts(ctx), default_init)
         self._data = self._grad = None

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from gnomon.base import ParamError, complaint
+from gnomon.base import ParamError, check_functions, complaint
 from gnomon.context import Context
 from gnomon.ndarray.api.functions import find
 from gnomon.ndarray.core.array import Array
@@ -74,10 +74,12 @@ def foreach(body: Step, data: Any, init_states: Any) -> tuple[Any, Any]:
     (array([1., 3., 6.], dtype=float32), array([6.], dtype=float32))
 
     Raises:
-        TypeError: `data`, `init_states` or what `body` gives hold anything but arrays.
+        TypeError: `data`, `init_states` or what `body` gives hold anything but arrays; `body` is no
+            function.
         ParamError: there is nothing to go through, or `body` does not give two things, or states
             that are nested otherwise.
     """
+    check_functions("foreach", body=body)
     check_arrays("foreach", "data", data)
     check_arrays("foreach", "init_states", init_states)
     states, steps = init_states, []
@@ -111,10 +113,12 @@ def while_loop(
     (array([1., 2., 4., 8., 0.], dtype=float32), array([16.], dtype=float32))
 
     Raises:
-        TypeError: `loop_vars` or what `func` gives hold anything but arrays.
+        TypeError: `loop_vars` or what `func` gives hold anything but arrays; `cond` or `func` is
+            no function.
         ParamError: there are none, `func` gives another number of them, or not two things, or
             `max_iterations` is no number above 0.
     """
+    check_functions("while_loop", cond=cond, func=func)
     check_arrays("while_loop", "loop_vars", loop_vars)
     if max_iterations is None or int(max_iterations) < 1:
         expected = "a number above 0"
@@ -148,7 +152,9 @@ def cond(pred: Any, then_func: Callable[[], Any], else_func: Callable[[], Any]) 
 
     Raises:
         ParamError: `pred` has more or fewer elements.
+        TypeError: one of the others is no function.
     """
+    check_functions("cond", then_func=then_func, else_func=else_func)
     return then_func() if _holds("cond", pred) else else_func()
 
 

@@ -310,7 +310,7 @@ class Indexing(Array):
         """Copy an array of ours here, stretched and converted where that is needed."""
         if value._dtype is not self._dtype:
             value = cast(value, self._dtype)
-        shape = _without_ones_in_front(value.shape, self.ndim)
+        shape = without_ones_in_front(value.shape, self.ndim)
         if shape != value.shape:
             value = value.reshape(shape)
         if shape == self.shape:
@@ -332,7 +332,7 @@ class Indexing(Array):
 
     def _stretched(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """NumPy's values in this array's shape and dtype."""
-        shape = _without_ones_in_front(values.shape, self.ndim)
+        shape = without_ones_in_front(values.shape, self.ndim)
         _check_stretch(shape, self.shape)
         return np.broadcast_to(values.reshape(shape), self.shape)
 
@@ -372,7 +372,7 @@ class Indexing(Array):
         reads = [value] if self._is_beside(value) else []
         if not reads:
             value = np.array(self._values(value.asnumpy() if isinstance(value, Array) else value))
-        shape = _without_ones_in_front(value.shape, len(picked))
+        shape = without_ones_in_front(value.shape, len(picked))
         _check_stretch(shape, picked)
 
         def write(target: np.ndarray[Any, Any]) -> None:
@@ -429,7 +429,7 @@ def _check_stretch(shape: tuple[int, ...], wanted: tuple[int, ...]) -> None:
         raise ShapeError(complaint("NDArray.__setitem__", "value", expected, shape))
 
 
-def _without_ones_in_front(shape: tuple[int, ...], ndim: int) -> tuple[int, ...]:
+def without_ones_in_front(shape: tuple[int, ...], ndim: int) -> tuple[int, ...]:
     """`shape` without the leading axes of 1 that `ndim` axes have no room for."""
     while len(shape) > ndim and shape[0] == 1:
         shape = shape[1:]

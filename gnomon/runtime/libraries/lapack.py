@@ -1,7 +1,8 @@
 """LAPACK of the OpenBLAS wheel on one thread, where many cost more than they bring.
 
 Matrices lie by rows, LAPACK reads them by columns: it works on their transposes. Small ones, and
-all where there is no wheel, go to NumPy, which takes less time to call.
+all where there is no wheel, go to NumPy, which takes less time to call: transposed as well, and
+triangles as upper ones, where rows never change places. So no size decides which are singular.
 """
 
 from __future__ import annotations
@@ -33,6 +34,11 @@ def _known(name: str, a: Array) -> Any:
     """The routine for the dtype of matrices; None where NumPy does their work."""
     letter = {"f": "s", "d": "d"}.get(a.dtype.char)
     return None if letter is None or a.shape[-1] < SMALL else _routine(letter + name)
+
+
+def turned(a: Array) -> Array:
+    """Matrices transposed."""
+    return np.swapaxes(a, -1, -2)
 
 
 def _each(a: Array) -> Iterator[Any]:
@@ -86,16 +92,16 @@ def cholesky(a: Array, room: Array | None = None) -> Array:
     factor = _known("potrf", a)
     if factor is None:
         low = np.tril(a, -1)
-        return np.linalg.cholesky(np.tril(a) + np.swapaxes(low, -1, -2))
+        return np.linalg.cholesky(np.tril(a) + turned(low))
     columns = np.empty_like(a, order="C")  # by columns the lower factor is found in less time
-    _copy_lower(a, np.swapaxes(columns, -1, -2))
+    _copy_lower(a, turned(columns))
     n, status = _int(a.shape[-1]), _int()
     for matrix in _each(columns):
         factor(b"L", ctypes.byref(n), matrix, ctypes.byref(n), ctypes.byref(status), _ONE)
         if status.value:
             raise np.linalg.LinAlgError("Matrix is not positive definite")
     found = np.empty_like(a, order="C") if room is None else room
-    _copy_lower(np.swapaxes(columns, -1, -2), found)
+    _copy_lower(turned(columns), found)
     clear_above(found)
     return found
 
@@ -118,7 +124,7 @@ def inverse(a: Array) -> Array:
     """
     factor = _known("getrf", a)
     if factor is None:
-        return np.asarray(np.linalg.inv(a))
+        return turned(np.linalg.inv(turned(a)))
     found = np.array(a, order="C")
     pivots = np.empty((*a.shape[:-2], a.shape[-1]), np.int32)
     n, trouble = ctypes.byref(_int(a.shape[-1])), _int()
@@ -195,7 +201,7 @@ def slogdet(a: Array) -> tuple[Array, Array]:
     """
     factor = _known("getrf", a)
     if factor is None:
-        found = np.linalg.slogdet(a)
+        found = np.linalg.slogdet(turned(a))
         return np.asarray(found[0]), np.asarray(found[1])
     factors = np.array(a, order="C")
     order = factors.shape[-1]
@@ -225,15 +231,15 @@ def lower_inverse(low: Array) -> Array:
         raise np.linalg.LinAlgError("Singular matrix")
     found = lower(low)
     if _known("trtri", low) is None:
-        return np.asarray(np.linalg.inv(found))
+        return turned(np.linalg.inv(turned(found)))
     _invert(found, b"U", b"N")
     return found
 
 
-def divided(low: Array, b: Array, turned: bool = False) -> Array:
+def divided(low: Array, b: Array, transpose: bool = False) -> Array:
     """`inverse(low) @ b`, or `inverse(low.T) @ b`, of lower triangular matrices (..., n, n).
 
-    >>> divided(np.array([[2.0, 9.0], [1.0, 4.0]]), np.eye(2), turned=True)
+    >>> divided(np.array([[2.0, 9.0], [1.0, 4.0]]), np.eye(2), transpose=True)
     array([[ 0.5  , -0.125],
            [ 0.   ,  0.25 ]])
 
@@ -244,9 +250,12 @@ def divided(low: Array, b: Array, turned: bool = False) -> Array:
         raise np.linalg.LinAlgError("Singular matrix")
     if _known("trsm", low) is None:
         factors = np.tril(low)
-        return np.asarray(np.linalg.solve(np.swapaxes(factors, -1, -2) if turned else factors, b))
+        if transpose:
+            return np.asarray(np.linalg.solve(turned(factors), b))
+        upper = factors[..., ::-1, ::-1]
+        return np.asarray(np.linalg.solve(upper, b[..., ::-1, :])[..., ::-1, :])
     found = np.array(b, order="C")
-    _apply("trsm", b"UTN" if turned else b"UNN", np.ascontiguousarray(low), found)
+    _apply("trsm", b"UTN" if transpose else b"UNN", np.ascontiguousarray(low), found)
     return found
 
 
@@ -258,7 +267,7 @@ def turned_product(low: Array, b: Array) -> Array:
            [0., 4.]])
     """
     if _known("trmm", low) is None:
-        return np.asarray(np.swapaxes(lower(low), -1, -2) @ b)
+        return np.asarray(turned(lower(low)) @ b)
     found = np.array(b, order="C")
     _apply("trmm", b"UTN", np.ascontiguousarray(low), found)
     return found

@@ -238,9 +238,9 @@ def stand_ins(work: Work, which: int) -> list[Scalar]:
 
 
 def stand_ins_of(numbers: Sequence[Scalar], which: int) -> list[Scalar]:
-    """As `stand_ins`, of numbers alone."""
+    """As `stand_ins`, of numbers alone: none is 1, by which some steps need not multiply."""
     found = []
-    for k, scalar in enumerate(numbers):
+    for k, scalar in enumerate(numbers, 1):
         value = 1.0 + which + k / 1024 if scalar.dtype.kind == "f" else 1 + k + 64 * which
         found.append(Scalar(value, scalar.dtype))
     return found

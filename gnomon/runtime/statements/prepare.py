@@ -10,19 +10,21 @@ them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 from gnomon.base import DeviceError, DTypeError, Later, ParamError, ShapeError, complaint
-from gnomon.expr.deferred import TRACED, TraceError
+from gnomon.expr.deferred import TRACED, values_asked
 from gnomon.expr.layout import READERS, is_read_only
 from gnomon.expr.node import MAPPER, Buffer
 from gnomon.expr.pattern import steady
 from gnomon.expr.rewrite import check_sizes
+from gnomon.expr.term import compute_dtype
 from gnomon.expr.walk import fits_any, postorder, shown
 from gnomon.plan import scatter
 from gnomon.plan.canonical import canonical
 from gnomon.plan.cut import Invoke, Piece, overlap
-from gnomon.plan.fuse import fused
+from gnomon.plan.fuse import fused, plain
 from gnomon.plan.overlap import directed, mirrored, repeats
 from gnomon.plan.split import by_parts
 from gnomon.plan.statement import SAVERS, Store, Structure, identity, leaves_of
@@ -158,7 +160,7 @@ def check_leaves(leaves: Sequence[Buffer], stores: Sequence[Store]) -> None:
     """Raises where an operand lies nowhere, elsewhere, or has another shape than it had."""
     for buffer in leaves:
         if buffer.device == TRACED:
-            raise TraceError(f"{buffer!r}: its values are not known while its function is traced")
+            raise values_asked(buffer.owner, buffer)
         if not buffer.settled:
             check_sizes([s.value for s in stores])
         if not buffer.address and 0 not in buffer.shape:
@@ -186,13 +188,21 @@ def _group(
     paired = _by_pairs(stores, name, backend)
     if paired is not None:
         return paired
-    values = [Store(backend.temporary(s.dest), "saveto", s.value) for s in stores]
-    results = [Store(s.dest, s.saver, v.dest) for s, v in zip(stores, values, strict=True)]
+    whole = _rounding_once(stores)
+    values = [Store(backend.temporary(s.dest), "saveto", s.value) for s in whole]
+    results = [Store(s.dest, s.saver, v.dest) for s, v in zip(whole, values, strict=True)]
     steps: list[Step] = []
     for group in (values, *([r] for r in results)):
         own = Structure(group)
         steps.append(backend.kernel(group, own).bind(own, name))
     return steps
+
+
+def _rounding_once(stores: Sequence[Store]) -> Sequence[Store]:
+    """The same with updates of half floats as parts of the values, which temporaries round."""
+    if any(overlap(a.dest, b.dest) for a, b in combinations(stores, 2)):
+        return stores  # one updates what another has stored
+    return [s if compute_dtype(s.dest.dtype) is s.dest.dtype else plain(s) for s in stores]
 
 
 def _by_pairs(stores: Sequence[Store], name: str, backend: Backend) -> list[Step] | None:

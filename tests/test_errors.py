@@ -1,0 +1,54 @@
+"""Errors: what kinds they are, what pickles keep of them, and hints at names."""
+
+import copy
+import pickle
+
+import pytest
+
+from gnomon import base
+
+
+@pytest.mark.parametrize(
+    ("error", "builtin"),
+    [
+        (base.ShapeError, ValueError),
+        (base.DTypeError, TypeError),
+        (base.ParamError, ValueError),
+        (base.FormatError, ValueError),
+        (base.UnknownNameError, KeyError),
+        (base.DeviceError, RuntimeError),
+        (base.EngineError, RuntimeError),
+    ],
+)
+def test_errors_are_mxnet_errors_and_pythons(error, builtin):
+    raised = error("a plain sentence")
+    assert isinstance(raised, base.MXNetError)
+    assert isinstance(raised, builtin)
+    assert str(raised) == str(pickle.loads(pickle.dumps(raised))) == "a plain sentence"
+
+
+class Refusal(base.MXNetError):
+    """An error of a program, whose constructor takes something else than its text."""
+
+    def __init__(self, code: int, where: str = "here") -> None:
+        super().__init__(f"refused with {code}")
+        self.where = where
+
+
+def kinds_of(error: type[Exception]) -> list[type[Exception]]:
+    """A class of errors and all that derive from it."""
+    return [error, *(k for below in error.__subclasses__() for k in kinds_of(below))]
+
+
+@pytest.mark.parametrize("kind", kinds_of(base.GnomonError), ids=lambda kind: kind.__name__)
+def test_errors_are_pickled_with_their_text(kind):
+    raised = kind("what it says")
+    raised.more = ["of a program"]
+    for again in (pickle.loads(pickle.dumps(raised)), copy.copy(raised)):
+        assert type(again) is kind
+        assert (str(again), vars(again)) == (str(raised), vars(raised))
+
+
+def test_nearest_is_silent_where_nothing_is_close():
+    assert base.nearest("xyzzy", ["momentum"]) == ""
+    assert base.nearest("MOMENTUM", ["Momentum"]) == "; did you mean 'Momentum'?"
