@@ -31,6 +31,10 @@ BROUGHT = {
     "urllib": ("error", "parse", "request"),
 }
 
+#: classes of which libraries ask by the name of their module whether they are MXNet's; pickles of
+#: their objects do not name them
+TOLD = {"gnomon.ndarray": ("NDArray",)}
+
 
 class _Top(ModuleType):
     """The module `mxnet`: gnomon's names, MXNet's version."""
@@ -82,9 +86,17 @@ def _show(module: ModuleType) -> None:
     """Enter a module of gnomon in `sys.modules` under MXNet's name for it.
 
     `import mxnet` loads all of MXNet, so libraries look there before they ask whether something is
-    MXNet's.
+    MXNet's. Some ask the classes in it.
     """
-    sys.modules.setdefault(NAME + module.__name__.removeprefix("gnomon"), module)
+    sys.modules.setdefault(_named(module.__name__), module)
+    for name in TOLD.get(module.__name__, ()):
+        kind = getattr(module, name)
+        kind.__module__ = _named(kind.__module__)
+
+
+def _named(path: str) -> str:
+    """MXNet's name for a module of gnomon."""
+    return NAME + path.removeprefix("gnomon")
 
 
 class _ShownLoader(SourceFileLoader):

@@ -16,6 +16,7 @@ from gnomon import symbol as sym
 from gnomon.base import DTypeError, GnomonError, ParamError, complaint
 from gnomon.ground.files import access, replacing
 from gnomon.ground.record import record
+from gnomon.ops import registry as operators
 
 try:
     import graphviz
@@ -110,7 +111,7 @@ def print_summary(
     """
     nodes = _nodes("print_summary", symbol)
     shapes = _output_shapes("print_summary", symbol, shape)
-    counted = {*symbol.list_auxiliary_states(), *(shape or ())}  # states and inputs are none
+    counted = {*symbol.list_auxiliary_states(), *(shape or ()), *_labels(nodes)}  # which are none
     ends = [int(line_length * part) if part <= 1 else int(part) for part in positions]
     total = 0
     print("_" * line_length)
@@ -128,6 +129,14 @@ def print_summary(
         print(("=" if node is rows[-1] else "_") * line_length)
     print(f"Total params: {total}")
     print("_" * line_length)
+
+
+def _labels(nodes: Sequence[Node]) -> Iterator[str]:
+    """Names of the inputs that operators take as their `label`."""
+    for node in nodes:
+        if node.op != "null":
+            taken = zip(node.inputs, operators.find(node.op).input_names, strict=False)
+            yield from (nodes[k].name for k, name in taken if name == "label")
 
 
 def _sizes(

@@ -174,12 +174,17 @@ def _reduced(self: Any) -> tuple[Any, ...]:
 class Frozen:
     """A base class whose instances refuse assignments; their constructors use `put`.
 
-    Native code reads their slots without a look at what is there.
+    Native code reads their slots without a look at what is there. A property that has a setter is
+    assigned by that.
     """
 
     __slots__ = ()
 
     def __setattr__(self, name: str, value: object) -> None:
+        found = getattr(type(self), name, None)
+        if isinstance(found, property) and found.fset is not None:
+            found.fset(self, value)
+            return
         kind, got = type(self).__name__, f"a {type(value).__name__}"
         raise FrozenInstanceError(complaint(kind, name, "no assignment", got))
 

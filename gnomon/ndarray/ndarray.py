@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gnomon import engine
-from gnomon.base import ParamError, complaint
+from gnomon.base import GnomonError, ParamError, complaint
 from gnomon.context import present
 from gnomon.ground.record import put
 from gnomon.ndarray.api import dlpack, functions, serialize
@@ -137,6 +137,23 @@ class NDArray(Arithmetic, Indexing, Methods, Array, main=True):
         """Where the gradient goes; None without `attach_grad`."""
         place = self._tape
         return place.grad if isinstance(place, Leaf) else None
+
+    @property
+    def _fresh_grad(self) -> bool:
+        """Whether a trainer takes the gradient for a new one; False without `attach_grad`.
+
+        Raises:
+            GnomonError: it is set, and the array has no gradient.
+        """
+        place = self._tape
+        return isinstance(place, Leaf) and place.is_fresh
+
+    @_fresh_grad.setter
+    def _fresh_grad(self, value: bool) -> None:
+        place = self._tape
+        if not isinstance(place, Leaf):
+            raise GnomonError("NDArray._fresh_grad: the array has no gradient: attach_grad first")
+        place.is_fresh = bool(value)
 
     def attach_grad(self, grad_req: str = "write", stype: str | None = None) -> None:
         """Have `backward` compute a gradient for this array, from now on a variable.

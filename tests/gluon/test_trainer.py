@@ -260,3 +260,34 @@ def test_a_trainer_of_some_parameters_leaves_the_gradients_of_others_fresh():
     every.step(1, ignore_stale_grad=True)
     assert (net.weight.data().asnumpy() == 0.5).all()
     assert (net.bias.data().asnumpy() == -0.5).all()
+
+
+def test_a_program_says_which_gradients_are_new():
+    net = model()
+    trainer = Trainer(net.collect_params(), "sgd", {"learning_rate": 1.0})
+    weight = net.weight.data()
+    assert not weight._fresh_grad
+    weight.grad[:] = 1  # a gradient of the program's own
+    for param in net.collect_params().values():
+        param.data()._fresh_grad = True
+    assert weight._fresh_grad
+    trainer.step(1)
+    assert not weight._fresh_grad
+    assert weight.asnumpy().tolist() == [[0.0] * 3] * 2
+    net.hybridize()
+    differentiate(net)
+    assert weight._fresh_grad
+    weight._fresh_grad = False
+    with pytest.raises(UserWarning, match="no new gradient"):
+        trainer.step(1)
+    trainer.step(1, ignore_stale_grad=True)
+    assert weight.asnumpy().tolist() == [[0.0] * 3] * 2
+    weight.attach_grad()
+    assert not weight._fresh_grad
+
+
+def test_arrays_without_a_gradient_have_no_new_one():
+    x = nd.ones(2)
+    assert not x._fresh_grad
+    with pytest.raises(GnomonError, match=r"_fresh_grad.*attach_grad"):
+        x._fresh_grad = True

@@ -159,6 +159,9 @@ def test_summary_counts_what_is_trained(capsys):
     net = mx.sym.FullyConnected(net, num_hidden=10)
     visualization.print_summary(net)  # of no shapes: the biases, as MXNet
     assert "Total params: 14" in capsys.readouterr().out
+    net = mx.sym.SoftmaxOutput(net, mx.sym.Variable("classes"))
+    visualization.print_summary(net, {"data": (2, 1, 8, 8)})  # the label is no parameter
+    assert f"Total params: {40 + 16 + 8 + 10 * 4 * 36 + 10}" in capsys.readouterr().out
     with pytest.raises(TypeError, match="Symbol"):
         visualization.print_summary("net")
 

@@ -50,6 +50,10 @@ class Leaf:
         used, bundle = self.used, self.bundle
         return self.stored > used or (bundle is not None and bundle.stored > used)
 
+    @is_fresh.setter
+    def is_fresh(self, value: bool) -> None:
+        self.used = self.stored - 1 if value else passes.count
+
 
 class Bundle:
     """The variables that a compiled network reads, as one argument of it.
