@@ -65,6 +65,13 @@ def read(root: Path, *folders: str) -> list[Source]:
     return [Source(f.relative_to(root).as_posix(), f.read_text(encoding="utf-8")) for f in files]
 
 
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """The statements right within `node`, and its clauses, which hold statements."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, (ast.stmt, ast.ExceptHandler, ast.match_case)):
+            yield child
+
+
 # --- imports --------------------------------------------------------------------------------
 
 
@@ -88,7 +95,7 @@ def imports(source: Source, modules: frozenset[str]) -> tuple[Import, ...]:
         found.extend(Import(t, line, typing, function) for t in _targets(node, source, modules))
         typing = typing or (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test))
         function = node.name if isinstance(node, FUNCTIONS) else function
-        for child in ast.iter_child_nodes(node):
+        for child in statements(node):
             visit(child, typing, function)
 
     visit(source.tree, False, "")
@@ -236,7 +243,7 @@ def column_breaches(source: Source, cap: int) -> Iterator[Breach]:
 
 def functions(tree: ast.AST, within: str = "") -> Iterator[tuple[str, ast.FunctionDef]]:
     """Each function with its dotted name, those inside classes and functions too."""
-    for node in ast.iter_child_nodes(tree):
+    for node in statements(tree):
         name = f"{within}{node.name}" if isinstance(node, (*FUNCTIONS, ast.ClassDef)) else ""
         if isinstance(node, FUNCTIONS):
             yield name, node  # type: ignore[misc]
@@ -263,8 +270,8 @@ def nesting_breaches(source: Source, cap: int) -> Iterator[Breach]:
 
 def _depths(node: ast.AST, depth: int) -> Iterator[tuple[int, int]]:
     """Depth and line of each block in `node`; `elif` is no deeper than its `if`."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, (*FUNCTIONS, ast.ClassDef, ast.Lambda)):
+    for child in statements(node):
+        if isinstance(child, (*FUNCTIONS, ast.ClassDef)):
             continue
         inner = depth + (isinstance(child, (*BLOCKS, ast.Match)) and not _is_elif(node, child))
         if inner > depth:
@@ -370,7 +377,7 @@ def unexcused(
 
 def cached_property_breaches(source: Source) -> Iterator[Breach]:
     """The cached property of `functools`, whose lock a forked child may find taken for good."""
-    for node in ast.walk(source.tree):
+    for node in ast.walk(source.tree) if "cached_property" in source.text else ():
         names = [a.name for a in node.names] if isinstance(node, ast.ImportFrom) else []
         if isinstance(node, ast.ImportFrom) and node.module != "functools":
             continue
@@ -383,7 +390,7 @@ def cached_property_breaches(source: Source) -> Iterator[Breach]:
 
 def frames_breaches(source: Source) -> Iterator[Breach]:
     """The frames of other threads, which go on: CPython 3.11 follows them into freed memory."""
-    for node in ast.walk(source.tree):
+    for node in ast.walk(source.tree) if "_current_frames" in source.text else ():
         if isinstance(node, ast.Attribute) and node.attr == "_current_frames":
             yield source.breach(node.lineno, "frames", "frames of running threads: not to be read")
 

@@ -33,7 +33,7 @@ CASES = {
     "language_bucketing": Case("--epochs 4", "perplexity:", 1.0, 1.5),
     "language_gluon": Case("--epochs 3", "perplexity:", 1.0, 2.3),
     "transformer_copy": Case("--steps 150", "right", 0.9),
-    "dcgan": Case("--epochs 6", "distance", 0.0, 0.5),
+    "dcgan": Case("--epochs 4", "distance", 0.0, 0.5),
     "autoencoder": Case("--epochs 8", "bound", 20.0, 28.0),
     "detection": Case("--steps 60", "overlap", 0.75),
     "style": Case("--steps 60", "left", 0.0, 0.2),
@@ -46,7 +46,7 @@ CASES = {
     "finetune": Case("{golden}/lenet 1 --epochs 5 --out {folder}/new", "accuracy", 0.93),
     "packing": Case("--images 60", "right", 1.0),
     "train_records": Case("--epochs 4", "accuracy", 0.9),
-    "detect_records": Case("--epochs 4", "found", 0.7),
+    "detect_records": Case("--epochs 3", "found", 0.7),
     "actor_critic": Case("--updates 200", "stood", 80.0),
 }
 

@@ -6,6 +6,7 @@ fails as well.
 
 from __future__ import annotations
 
+import gc
 import re
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,8 @@ from pathlib import Path
 import pytest
 import structure
 from structure import Source
+
+from gnomon.ground.collector import resting
 
 ROOT = Path(__file__).parent.parent
 
@@ -90,6 +93,15 @@ FILE_RULES = {
     "init": structure.init_breaches,
     "docstring": structure.docstring_breaches,
 }
+
+
+@pytest.fixture(autouse=True, scope="module")
+def parsed(only_what_is_new_is_collected):
+    """The trees of all files, which stay: the collector passes over them, too."""
+    with resting():
+        trees = [source.tree for source in EVERYTHING]
+    gc.freeze()
+    return trees
 
 
 def report(rule: str, breaches) -> None:
