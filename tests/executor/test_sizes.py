@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import gnomon as mx
-from gnomon.graph.gradient import look
+from gnomon.graph.gradient import _look
 from gnomon.ops import derive
 
 
@@ -59,7 +59,7 @@ def test_sizes_in_turn_give_the_bits_of_each_alone(seed: int) -> None:
         sizes = {"data": (n, 2, 12, 12), "softmax_label": (n,)}
         shared = shared.reshape(allow_up_sizing=True, **sizes)
         found = passes(shared, values, n)
-        look.cache_clear()
+        _look.cache_clear()
         derive._KNOWN.clear()
         alone = net.simple_bind(mx.cpu(), data=(n, 2, 12, 12))
         assert found == passes(alone, values, n)
