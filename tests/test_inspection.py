@@ -1,4 +1,4 @@
-"""`gnomon inspect`: layers, operators that are missing, parameters, memory, a drawing."""
+"""`gnomon inspect`: layers, operators that are missing, parameters, memory, a drawing; `run`."""
 
 import json
 import os
@@ -109,3 +109,12 @@ def test_output_that_nobody_reads(command):
     done = subprocess.run(line, stdout=writing, stderr=subprocess.PIPE, check=False)
     os.close(writing)
     assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_what_the_command_says_of_its_arguments(capsys):
+    with pytest.raises(SystemExit):
+        main(["run"])
+    said = capsys.readouterr().err
+    assert "gnomon run [-h] SCRIPT [ARGUMENT ...]" in said
+    assert "gnomon run [-h] -m MODULE [ARGUMENT ...]" in said
+    assert said.endswith("required: SCRIPT\n")
