@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-
 ROOT = str(Path(__file__).parent.parent)
 
 
