@@ -250,27 +250,6 @@ def test_modules_that_are_loaded_have_mxnets_names(write):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_class_of_arrays_says_that_it_is_mxnets(write):
-    folder = write(
-        "kind.py",
-        """
-        import pickle
-        import gnomon
-
-        early = gnomon.nd.ones((2,))
-        import gnomon.compat
-        import mxnet as mx
-
-        for x in (early, mx.nd.ones((2,))):
-            assert str(type(x)) == "<class 'mxnet.ndarray.ndarray.NDArray'>"
-            assert type(x).__module__.split(".")[0] == "mxnet"
-            assert b"mxnet" not in pickle.dumps(x)
-        print(pickle.loads(pickle.dumps(x)).asnumpy().tolist())
-        """,
-    )
-    assert run(folder, "kind.py").stdout == "[1.0, 1.0]\n"
-
-
 def test_arrays_of_one_element_convert(write):
     folder = write(
         "one.py",
