@@ -228,10 +228,9 @@ def test_modules_that_are_loaded_have_mxnets_names(write):
     folder = write(
         "own.py",
         """
-        import pickle, sys
+        import sys
 
         import gnomon.gluon
-        early = gnomon.nd.ones((2,))
         import gnomon.compat
         assert not [name for name in sys.modules if name.startswith("mxnet")]
 
@@ -243,10 +242,6 @@ def test_modules_that_are_loaded_have_mxnets_names(write):
             assert sys.modules[f"mxnet.{name}"] is sys.modules[f"gnomon.{name}"], name
         assert gnomon.symbol.__spec__.name == "gnomon.symbol"
         assert mxnet.nd is mxnet.ndarray is gnomon.ndarray and "nd" in vars(mxnet)
-        for x in (early, mxnet.nd.ones((2,))):  # libraries ask their class whose it is
-            assert str(type(x)) == "<class 'mxnet.ndarray.ndarray.NDArray'>"
-            assert b"mxnet" not in pickle.dumps(x)
-        assert pickle.loads(pickle.dumps(x)).asnumpy().tolist() == [1, 1]
         """,
     )
     done = run(folder, "own.py")
