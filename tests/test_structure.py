@@ -97,7 +97,7 @@ FILE_RULES = {
 
 @pytest.fixture(autouse=True, scope="module")
 def parsed(only_what_is_new_is_collected):
-    """The trees of all files, which stay: the collector passes over them, too."""
+    """The trees of all files, which the tests here need: the collector passes over them, too."""
     with resting():
         trees = [source.tree for source in EVERYTHING]
     gc.freeze()

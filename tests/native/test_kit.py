@@ -34,7 +34,7 @@ def natively():
 
 
 @pytest.fixture(autouse=True)
-def nobody_left():
+def nobody_left(only_what_is_new_is_collected):
     """All leaves are gone in the end, and none twice."""
     gc.collect()
     gc.freeze()  # a test collects hundreds of times, what is new alone
