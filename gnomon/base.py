@@ -6,7 +6,6 @@ that mean something where no C library is behind the arrays.
 
 from __future__ import annotations
 
-import copyreg
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -39,8 +38,14 @@ class GnomonError(RuntimeError):
 
     def __reduce__(self) -> Any:
         """Pickled as it is, its text with it, whatever the constructor takes."""
-        made: Any = getattr(copyreg, "__newobj__")  # noqa: B009  which no stub knows
-        return made, (type(self), *self.args), vars(self)
+        if isinstance(self, OSError):  # what such a one says is more than its `args`
+            return super().__reduce__()
+        return _made_anew, (type(self), *self.args), vars(self)
+
+
+def _made_anew(kind: type[GnomonError], *args: Any) -> GnomonError:
+    """An error that no constructor was asked for."""
+    return kind.__new__(kind, *args)
 
 
 MXNetError = GnomonError

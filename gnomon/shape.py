@@ -65,13 +65,12 @@ def named_shape(where: str, word: str, of_items: bool = False) -> tuple[str, tup
         ParamError: the word is something else.
     """
     name, colon, sizes = word.rpartition(":")
-    try:
-        shape = tuple([int(size) for size in sizes.split("x")] if sizes else [])
-    except ValueError:
-        colon, shape = "", ()
+    parts = sizes.split("x") if sizes else []
+    known = all(part.isascii() and part.removeprefix("-").isdecimal() for part in parts)
+    shape = tuple(map(int, parts)) if known else ()
     least = -1 if of_items else 1
     fits = all(size >= least and size for size in shape) and (of_items or shape)
-    if not colon or not name or name.endswith(":") or not fits:
+    if not known or not colon or not name or name.endswith(":") or not fits:
         expected = f"NAME:SIZExSIZE..., as data:{'' if of_items else '1x'}3x224x224"
         raise ParamError(complaint(where, "--shapes", expected, repr(word)))
     return name, shape

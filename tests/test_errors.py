@@ -35,6 +35,16 @@ class Refusal(base.MXNetError):
         self.where = where
 
 
+class Gone(base.MXNetError, OSError):
+    """One that is the system's, too."""
+
+
+def test_errors_of_the_system_keep_what_they_say():
+    raised = Gone(2, "no file", "f")
+    for again in (pickle.loads(pickle.dumps(raised, 0)), copy.copy(raised)):
+        assert (type(again), str(again), again.args) == (Gone, str(raised), raised.args)
+
+
 def kinds_of(error: type[Exception]) -> list[type[Exception]]:
     """A class of errors and all that derive from it."""
     return [error, *(k for below in error.__subclasses__() for k in kinds_of(below))]

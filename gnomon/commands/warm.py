@@ -115,8 +115,7 @@ def apart(works: Sequence[Callable[[], T]]) -> list[T]:
     They are told of by pipes alone: not every machine has semaphores between processes.
 
     Raises:
-        GnomonError: a process was killed.
-        Exception: what one of them raises.
+        GnomonError: what one of them raises, or one was killed.
     """
     spawn = get_context("spawn")
     workers = []
@@ -131,10 +130,12 @@ def apart(works: Sequence[Callable[[], T]]) -> list[T]:
         try:
             found.append(receiving.recv())
         except EOFError:
-            raise GnomonError("cache warm: a process that compiled was killed") from None
+            worker.join()
+            said = f"cache warm: a process that compiled ended with code {worker.exitcode}"
+            raise GnomonError(said) from None
         worker.join()
     for result in found:
-        if isinstance(result, Exception):
+        if isinstance(result, GnomonError):
             raise result
     return found
 
@@ -143,6 +144,8 @@ def _tell(work: Callable[[], object], sending: Connection) -> None:
     """Send what `work` gives, or raises."""
     try:
         found = work()
-    except Exception as error:  # it is raised where it is received
+    except GnomonError as error:  # it is raised where it is received
         found = error
+    except Exception as error:  # which may be of a kind that does not travel
+        found = GnomonError(f"cache warm: {type(error).__name__}: {error}")
     sending.send(found)

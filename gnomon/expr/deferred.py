@@ -48,7 +48,7 @@ class Deferred:
 
     __slots__ = ("compute", "place", "text", "whole")
     __hash__ = object.__hash__
-    __array_priority__ = 1000.0  # NumPy's numbers on the left leave it to the methods here
+    __array_priority__ = 1000.0  # arrays, and float64s, on the left leave it to the methods here
 
     def __init__(
         self,

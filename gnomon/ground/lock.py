@@ -139,6 +139,9 @@ def load_module(name: str) -> Any:
         return importlib.import_module(name)
 
 
+_frozen: list[bool] = []  # filled when a program has frozen objects: to count many takes long
+
+
 @contextmanager
 def _nothing_collected() -> Iterator[None]:
     """A scope of imports, in one thread at a time, which make many objects that nearly all stay.
@@ -158,7 +161,9 @@ def _nothing_collected() -> Iterator[None]:
     finally:
         if gc.get_threshold()[0] == 0:  # the program has set no other one
             gc.set_threshold(*before)
-    if not gc.get_freeze_count():
+    if not _frozen and gc.get_freeze_count():
+        _frozen.append(True)
+    if not _frozen:
         try:
             gc.freeze()
         finally:

@@ -85,7 +85,8 @@ class Optimizer(KeywordHints):
         check_kind(where, "param_dict", param_dict or {}, Mapping, "parameters by index")
         if sym is not None and not hasattr(sym, "attr_dict"):
             raise TypeError(complaint(where, "sym", "a Symbol", f"{sym!r:.60}"))
-        check_kind(where, "learning_rate", learning_rate or 0.0, SupportsFloat, "a number")
+        if learning_rate is not None:
+            check_kind(where, "learning_rate", learning_rate, SupportsFloat, "a number")
         self.rescale_grad = rescale_grad
         self.clip_gradient = clip_gradient
         self.wd = wd

@@ -14,6 +14,7 @@ from gnomon.expr.composite import Call
 from gnomon.expr.deferred import Deferred
 from gnomon.expr.node import CHAINER, Buffer, Expr, Map, Scalar
 from gnomon.expr.rewrite import substitute
+from gnomon.expr.term import compute_dtype
 from gnomon.expr.walk import postorder
 from gnomon.ground.record import record
 from gnomon.plan.statement import Saver, Store, identity
@@ -86,10 +87,10 @@ class _Cutter:
         operands = [self.operand(e) for e in call.children]
         ready = call.over_operands(operands)
         k = self.root(call)
-        if k is not None:
+        straight = k is not None and self.is_free(k, call)
+        if k is not None and (straight or self.rounds_once(k)):
             store = self.stores[k]
             assert store is not None
-            straight = self.is_free(k, call)
             dest = store.dest if straight else self.temporary(store.dest)
             if not straight and store.saver != "saveto":
                 self.pieces.append([Store(dest, "saveto", store.dest)])
@@ -135,9 +136,21 @@ class _Cutter:
         clear = not any(overlap(store.dest, b) for b in alive)
         return clear and self.libraries.fits(call, store.dest)
 
+    def rounds_once(self, k: int) -> bool:
+        """Whether a product of half floats joins what statement `k` updates in a temporary."""
+        store = self.stores[k]
+        assert store is not None
+        half = compute_dtype(store.dest.dtype) is not store.dest.dtype
+        return half and are_apart([s for s in self.stores if s is not None])
+
     def others(self, k: int) -> list[Expr]:
         """The values of all statements but one."""
         return [s.value for j, s in enumerate(self.stores) if s is not None and j != k]
+
+
+def are_apart(stores: Sequence[Store]) -> bool:
+    """Whether no statement updates what another one has stored."""
+    return not any(overlap(a.dest, b.dest) for a, b in itertools.combinations(stores, 2))
 
 
 def core(value: Expr) -> Expr:

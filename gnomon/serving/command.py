@@ -28,8 +28,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     add("--models", dest="folder", type=Path, metavar="DIR", help="a folder with NAME.toml files")
     add(
         "--shapes",
-        nargs="+",
-        action="extend",
+        action="append",
         default=[],
         metavar="[MODEL:]NAME:SIZExSIZE",
         help="of one item of inputs, as data:3x224x224; -1 is any size; of all models that have it",

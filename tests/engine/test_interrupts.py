@@ -88,7 +88,7 @@ STORM = """
         e.wait_for_var(v)
         assert not v.readers and v.writer is None and not v.queue
     e.wait_for_all()
-    print("pushes", i > 1000, "interrupts", interrupts > 100, e.report() == "")
+    print(f"pushes {i > 1000} interrupts {interrupts > 100} {e.report() == ''}")
 """
 
 
@@ -175,7 +175,7 @@ FLURRY = """
     assert not here.active and not there.active and e.report() == "", e.report()
     for v in variables:
         assert not v.readers and v.writer is None and not v.queue
-    print("pushes", len(runs) > 100, "none twice", max(runs) == 1)
+    print(f"pushes {len(runs) > 100} none twice {max(runs) == 1}")
 """
 
 

@@ -21,7 +21,7 @@ def test_states():
     param = Parameter("w", shape=(0, 3), allow_deferred_init=True)
     with pytest.raises(GnomonError, match="'w' has not been initialized"):
         param.data()
-    param.initialize(ctx=[mx.cpu(0), mx.cpu(1)])
+    param.initialize(ctx=map(mx.cpu, (0, 1)))
     assert param.list_ctx() == [mx.cpu(0), mx.cpu(1)]
     with pytest.raises(DeferredInitializationError, match=r"'w' has no array yet: its shape \(0"):
         param.data()

@@ -87,7 +87,10 @@ def test_it_serves_until_a_signal(folder, number):
         (["net=a.json"], "expected NAME=SYMBOL.json,PARAMS, got 'net=a.json'"),
         (["net=a.json,b.params"], "cannot read 'a.json'"),
         (["--shapes", "data"], "'--shapes': expected NAME:SIZExSIZE..., as data:3x224x224, got 'd"),
-        (["--shapes", "data:3", "net:data:3xx"], "as data:3x224x224, got 'net:data:3xx'"),
+        (
+            ["--shapes", "data:3", "--shapes", "net:data:3xx"],
+            "as data:3x224x224, got 'net:data:3xx'",
+        ),
         (["--shapes", "data=3,224"], "as data:3x224x224, got 'data=3,224'"),
         (["--models", "nowhere"], "there is no folder 'nowhere'"),
         (["--max-batch", "0", "--models", "."], "argument 'max_batch': expected a number from 1"),

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from gnomon import shadow
+from gnomon.ops.requests import assign_all, kAddTo
 from gnomon.runtime.devices import pool
 from gnomon.shadow import Tensor, TensorContainer
 
@@ -177,3 +178,17 @@ def test_results_do_not_depend_on_overlap(dtype, saver, name):
     alone.assign(value(alone), how)
     apart.assign(value(start), how)
     np.testing.assert_array_equal(alone.numpy(), apart.numpy())
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("turned", [False, True])
+def test_two_updates_of_one_destination(dtype, turned):
+    """Each adds to what the other has stored, a product that reads the destination, too."""
+    a, b, c = np.random.default_rng(0).integers(-2, 3, (3, 8, 8)).astype(dtype)
+    first, second, dest = Tensor(a), Tensor(b), Tensor(c.copy())
+    values = [first * 1.0, shadow.dot(dest, second)]
+    assign_all([dest, dest], [kAddTo, kAddTo], values[::-1] if turned else values)
+    np.testing.assert_array_equal(dest.numpy(), c + a + c @ b)
+    dest[:] = Tensor(c)
+    assign_all([dest, dest], [kAddTo] * 2, [shadow.dot(dest, second), shadow.dot(first, dest)])
+    np.testing.assert_array_equal(dest.numpy(), c + c @ b + a @ c)

@@ -53,5 +53,5 @@ def test_what_has_no_meaning_is_refused_with_a_hint() -> None:
 
 
 def test_an_unknown_keyword_gets_the_nearest() -> None:
-    with pytest.raises(TypeError, match=r"reduce: .*'axis'; did you mean 'axes'"):
+    with pytest.raises(TypeError, match=r"reduce\(.*'axis'; did you mean 'axes'"):
         reduce(Tensor(X), "sum", axis=0)

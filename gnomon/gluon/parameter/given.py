@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from gnomon.base import complaint
@@ -38,12 +39,10 @@ def contexts(ctx: Any) -> list[Context]:
     Raises:
         TypeError: something else.
     """
-    found = [current_context()] if ctx is None else [ctx] if isinstance(ctx, Context) else ctx
-    try:
-        fits = all(isinstance(each, Context) for each in found)
-    except TypeError:
-        fits = False
-    if not fits:
+    if ctx is None or isinstance(ctx, Context):
+        return [ctx or current_context()]
+    found = list(ctx) if isinstance(ctx, Iterable) else [ctx]
+    if not all(isinstance(each, Context) for each in found):
         expected = "a context or a list of them"
         raise TypeError(complaint("initialize", "ctx", expected, f"{ctx!r:.60}"))
-    return list(found)
+    return found

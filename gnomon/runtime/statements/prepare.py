@@ -10,7 +10,6 @@ them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import combinations
 from typing import TYPE_CHECKING
 
 from gnomon.base import DeviceError, DTypeError, Later, ParamError, ShapeError, complaint
@@ -23,7 +22,7 @@ from gnomon.expr.term import compute_dtype
 from gnomon.expr.walk import fits_any, postorder, shown
 from gnomon.plan import scatter
 from gnomon.plan.canonical import canonical
-from gnomon.plan.cut import Invoke, Piece, overlap
+from gnomon.plan.cut import Invoke, Piece, are_apart, overlap
 from gnomon.plan.fuse import fused, plain
 from gnomon.plan.overlap import directed, mirrored, repeats
 from gnomon.plan.split import by_parts
@@ -200,8 +199,8 @@ def _group(
 
 def _rounding_once(stores: Sequence[Store]) -> Sequence[Store]:
     """The same with updates of half floats as parts of the values, which temporaries round."""
-    if any(overlap(a.dest, b.dest) for a, b in combinations(stores, 2)):
-        return stores  # one updates what another has stored
+    if not are_apart(stores):
+        return stores
     return [s if compute_dtype(s.dest.dtype) is s.dest.dtype else plain(s) for s in stores]
 
 
