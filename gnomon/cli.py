@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from gnomon import __version__
 from gnomon.base import GnomonError, Later
+from gnomon.shape import SHAPES_OPTION
 
 if TYPE_CHECKING:
     import json
@@ -103,14 +104,7 @@ def _cache_options(cache: argparse.ArgumentParser) -> None:
     warming = actions.add_parser("warm", help="compile what a network needs, or typical work")
     model = warming.add_argument_group("for a network of its own, in place of typical work")
     model.add_argument("model", type=Path, nargs="?", metavar="SYMBOL.json", help="a saved symbol")
-    model.add_argument(
-        "--shapes",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="NAME:SIZExSIZE",
-        help="of inputs, as data:1x3x224x224",
-    )
+    model.add_argument("--shapes", default=[], **SHAPES_OPTION)
     model.add_argument("--train", action="store_true", help="its gradients as well")
     warming.set_defaults(run=_warm)
 

@@ -6,7 +6,7 @@ import functools
 import math
 import operator
 from collections.abc import Iterable, Sequence
-from typing import SupportsIndex
+from typing import Any, Final, SupportsIndex
 
 from gnomon.base import ParamError, ShapeError, complaint
 
@@ -51,6 +51,15 @@ def is_row_major(shape: Sequence[int], strides: Sequence[int]) -> bool:
             return False
         dense *= n
     return True
+
+
+#: how commands declare `--shapes`, for argparse
+SHAPES_OPTION: Final[dict[str, Any]] = {
+    "nargs": "+",
+    "action": "extend",
+    "metavar": "NAME:SIZExSIZE",
+    "help": "of inputs, as data:1x3x224x224",
+}
 
 
 def named_shape(where: str, word: str, of_items: bool = False) -> tuple[str, tuple[int, ...]]:

@@ -24,7 +24,7 @@ from gnomon.context import cpu
 from gnomon.graph.legacy import BEFORE_VERSIONS, version
 from gnomon.ground.files import read_json, replacing
 from gnomon.ops import registry
-from gnomon.shape import named_shape
+from gnomon.shape import SHAPES_OPTION, named_shape
 from gnomon.visualization import plot_network, print_summary
 
 # What docs/differences.md says of operators that networks have: a word on each.
@@ -48,14 +48,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("symbol", type=Path, help="the network, a file `model-symbol.json`")
     add("params", type=Path, nargs="?", help="its parameters, a file `model-0000.params`")
-    add(
-        "--shapes",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="NAME:SIZExSIZE",
-        help="of inputs, as data:1x3x224x224",
-    )
+    add("--shapes", default=[], **SHAPES_OPTION)
     add("--draw", type=Path, metavar="FILE", help="draw the network: .gv, or by graphviz .svg ...")
 
 

@@ -7,7 +7,7 @@ import argparse
 from gnomon.module.checkpoint import save_checkpoint
 from gnomon.onnx.export import export_model
 from gnomon.onnx.importer import import_model
-from gnomon.shape import named_shape
+from gnomon.shape import SHAPES_OPTION, named_shape
 
 
 def options(command: argparse.ArgumentParser) -> None:
@@ -16,14 +16,7 @@ def options(command: argparse.ArgumentParser) -> None:
     out = actions.add_parser("export", help="write a network as an ONNX file")
     out.add_argument("symbol", metavar="SYMBOL.json")
     out.add_argument("params", metavar="FILE.params")
-    out.add_argument(
-        "--shapes",
-        nargs="+",
-        action="extend",
-        required=True,
-        metavar="NAME:SIZExSIZE",
-        help="of inputs, as data:1x3x224x224",
-    )
+    out.add_argument("--shapes", required=True, **SHAPES_OPTION)
     out.add_argument("-o", dest="out", required=True, metavar="FILE.onnx")
     out.add_argument("--dynamic", action="store_true", help="leave the batch's size open")
     out.set_defaults(action=_export)
