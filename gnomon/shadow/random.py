@@ -24,12 +24,13 @@ from gnomon.dtype import DType
 from gnomon.expr import ext, fn
 from gnomon.expr.arguments import explained
 from gnomon.expr.axes import checked_sizes, whole
+from gnomon.expr.deferred import TraceError
 from gnomon.expr.ext.philox import Philox
 from gnomon.expr.node import Buffer, Expr, cast
 from gnomon.expr.pattern import pattern_of
 from gnomon.ground.lock import exclusive, in_child
 from gnomon.runtime.devices import device as devices
-from gnomon.runtime.statements.dispatch import tracer
+from gnomon.runtime.statements.dispatch import Tracer, tracer
 from gnomon.shadow.tensor import Tensor
 from gnomon.shape import prod
 
@@ -64,6 +65,9 @@ class Random:
         self.device = devices.find(device).name
         self._lock = exclusive()
         _streams.add(self)
+        taker = tracer()
+        if taker is not None:
+            taker.streams.add(self)
         self.seed(seed)
 
     def seed(self, seed: int) -> None:
@@ -73,11 +77,13 @@ class Random:
     @property
     def state(self) -> tuple[int, int]:
         """Seed and position: assign it to another stream, and that goes on from here."""
+        self._check_known()
         with self._lock:
             return self._seed, self._position
 
     @state.setter
     def state(self, state: tuple[int, int]) -> None:
+        self._check_known()
         seed, position = state
         try:
             seed = operator.index(seed)
@@ -99,19 +105,30 @@ class Random:
         seed, position = self.state
         if whole("split", "count", count, 0) > 1 << 20:
             raise ParamError(complaint("split", "count", f"at most {1 << 20}", count))
-        self._reserve(count)
+        self.reserve(count)
         start = mixed(seed) + position
         return [Random(self.device, mixed(start + k)) for k in range(count)]
 
-    def _reserve(self, count: int) -> Buffer:
-        """Seed and position of the next `count` numbers, as `philox` reads them."""
+    def _check_known(self) -> None:
+        """A TraceError where each call of the function that is traced finds another state."""
+        if self._taker() is not None:
+            raise TraceError(
+                "Random: where a stream stands is not known while a function is traced: seed and "
+                "split it outside of the function, or make a Random inside"
+            )
+
+    def _taker(self) -> Tracer | None:
+        """Who has each call draw: where the function that is traced did not make this stream."""
         taker = tracer()
-        return self.reserve(count) if taker is None else taker.draw(self, count)
+        return None if taker is None or self in taker.streams else taker
 
     @explained
     def reserve(self, count: int) -> Buffer:
         """Take the next `count` numbers: their seed and position."""
         whole("reserve", "count", count, 0)
+        taker = self._taker()
+        if taker is not None:
+            return taker.draw(self, count)
         with self._lock:
             held = np.array([self._seed, self._position], np.uint64).view(np.int64)
             self._position = self._position + count & MASK
@@ -138,7 +155,7 @@ class Random:
         sizes, of = checked_sizes("Random", shape), dt.of(dtype)
         if of.kind != "f":
             raise DTypeError(complaint("Random", "dtype", "a floating type", of.name))
-        drawn = Philox(self._reserve(prod(sizes)), sizes, kind, of)
+        drawn = Philox(self.reserve(prod(sizes)), sizes, kind, of)
         pattern_of(drawn)  # what is made of it, and was before, is found by that
         return drawn
 
