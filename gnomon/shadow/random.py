@@ -26,7 +26,7 @@ from gnomon.expr.arguments import explained
 from gnomon.expr.axes import checked_sizes, whole
 from gnomon.expr.deferred import TraceError
 from gnomon.expr.ext.philox import Philox
-from gnomon.expr.node import Buffer, Expr, cast
+from gnomon.expr.node import Buffer, Expr, Scalar, cast
 from gnomon.expr.pattern import pattern_of
 from gnomon.ground.lock import exclusive, in_child
 from gnomon.runtime.devices import device as devices
@@ -372,8 +372,7 @@ class Random:
 
 def constant(number: float, shape: Sequence[int], dtype: DType) -> Expr:
     """An expression of `shape` that is `number` everywhere."""
-    only = ext.range_(number, number + 1.0, 1.0, 1, dtype)
-    return ext.broadcast_to(ext.reshape(only, ()), shape)
+    return ext.broadcast_to(Scalar(number, dtype), shape)
 
 
 def positive(where: str, **numbers: float) -> None:
