@@ -148,7 +148,10 @@ class Optimizer(KeywordHints):
     ) -> Sequence[Expr]:
         """The new weight and the new states, as expressions of the old ones and the gradient.
 
-        The gradient is rescaled already, but not clipped.
+        The gradient is rescaled already, but not clipped. `rates.lr` and `rates.wd` are rate and
+        decay, with the multipliers of this weight; attributes of the optimizer, such as
+        `self.momentum`, are constants, and compile anew where they change. `rates.more` are the
+        numbers that `_numbers` of a subclass gives behind rate and decay, anew at each update.
         """
         raise NotImplementedError(
             f"{type(self).__name__} must define formula(weight, grad, states, rates) "
