@@ -70,6 +70,13 @@ class Random:
             taker.streams.add(self)
         self.seed(seed)
 
+    def __reduce__(self) -> Any:
+        """Pickled or copied: a stream of its own that goes on from here."""
+        return type(self), (self.device,), self.state
+
+    def __setstate__(self, state: tuple[int, int]) -> None:
+        self.state = state
+
     def seed(self, seed: int) -> None:
         """Begin the stream of `seed`."""
         self.state = (seed, 0)
