@@ -2,13 +2,13 @@
 
 A function that runs on its own makes such an array each time it is called; a traced one is run
 once. So the numbers that the array holds before the statements are kept, and go into it again at
-each call. An array that outlives the function is left as it is: it was there before, or somebody
-looks at it afterwards.
+each call. An array that outlives the function is left as it is: it was there before, or is kept in
+what was.
 """
 
 from __future__ import annotations
 
-import weakref
+import sys
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -22,15 +22,15 @@ from gnomon.shadow.tensor import Array, Tensor
 class Scratch:
     """The arrays of NumPy that `stores` write to.
 
-    `others` has a buffer for each leaf that lies in one: put in their places, nothing here holds
-    the arrays, so that `settle` finds out who else does.
+    `others` has a buffer for each leaf that lies in one: put in their places, they leave this list
+    as all that holds an array, unless something that outlives the function does.
     """
 
     def __init__(self, stores: Iterable[Store], leaves: Iterable[Buffer]) -> None:
         found = {id(array): array for s in stores if (array := array_of(s.dest)) is not None}
-        self._arrays = [(weakref.ref(a), a.ctypes.data, a.copy("K")) for a in found.values()]
-        self.others: dict[Expr, Expr] = {}
+        self._arrays, self._alone = [*found.values()], [np.empty(0)]
         self._within: list[list[Buffer]] = [[] for _ in found]
+        self.others: dict[Expr, Expr] = {}
         places = {key: place for place, key in enumerate(found)}
         for leaf in leaves:
             place = places.get(id(array_of(leaf)))
@@ -40,17 +40,16 @@ class Scratch:
                 self._within[place].append(other)
 
     def settle(self, stores: Sequence[Store]) -> list[Store]:
-        """Give the buffers their memory; what has to be done before `stores`, at each call."""
+        """Give the buffers their owners; what has to be done before `stores`, at each call."""
         self.others.clear()
+        alone = sys.getrefcount(self._alone[0])
+        ended = [sys.getrefcount(self._arrays[k]) == alone for k in range(len(self._arrays))]
         before = []
-        for (reference, address, held), within in zip(self._arrays, self._within, strict=True):
-            array = reference()
-            if array is None:
-                array = held.copy("K")
-                if reads_first(stores, within):
-                    before.append(Store(Tensor(array), "saveto", Tensor(held)))
+        for array, within, its_own in zip(self._arrays, self._within, ended, strict=True):
+            if its_own and reads_first(stores, within):
+                before.append(Store(Tensor(array), "saveto", Tensor(array.copy("K"))))
             for buffer in within:
-                set_address(buffer, buffer.address - address + array.ctypes.data, array)
+                set_address(buffer, buffer.address, array)
         return before
 
 
