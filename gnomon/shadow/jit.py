@@ -38,7 +38,7 @@ from gnomon.runtime.execution.program import Step
 from gnomon.runtime.statements.dispatch import TRACERS, tracer, tracing
 from gnomon.runtime.statements.launch import Launch, NoLaunch, Place, Reading, Work, kind_of, tied
 from gnomon.runtime.statements.prepare import check, in_turn, prepare
-from gnomon.shadow.random import Random
+from gnomon.shadow.random import Random, taken
 from gnomon.shadow.scratch import Scratch
 from gnomon.shadow.tensor import Tensor
 
@@ -278,10 +278,10 @@ class Trace:
             numbers = [compute(args) for compute in self.computed]
         except (TypeError, ArithmeticError, IndexError):
             return False  # other arguments, or what the plain function will say of them
-        taken = [source.reserve(count) for source, count in self.draws]
-        done = launch.call(args, (*self.fixed, *taken, *numbers))
+        places = [taken(source, count) for source, count in self.draws]
+        done = launch.call(args, (*self.fixed, *places, *numbers))
         if done is False:
-            for (source, count), place in zip(reversed(self.draws), reversed(taken), strict=True):
+            for (source, count), place in zip(reversed(self.draws), reversed(places), strict=True):
                 source.give_back(place, count)
         return done
 

@@ -30,7 +30,7 @@ from gnomon.expr.node import Buffer, Expr, Scalar, cast
 from gnomon.expr.pattern import pattern_of
 from gnomon.ground.lock import exclusive, in_child
 from gnomon.runtime.devices import device as devices
-from gnomon.runtime.statements.dispatch import Tracer, tracer
+from gnomon.runtime.statements.dispatch import TRACERS, Tracer, tracer
 from gnomon.shadow.tensor import Tensor
 from gnomon.shape import prod
 
@@ -65,8 +65,7 @@ class Random:
         self.device = devices.find(device).name
         self._lock = exclusive()
         _streams.add(self)
-        taker = tracer()
-        if taker is not None:
+        if TRACERS and (taker := tracer()) is not None:
             taker.streams.add(self)
         self.seed(seed)
 
@@ -126,7 +125,7 @@ class Random:
 
     def _taker(self) -> Tracer | None:
         """Who has each call draw: where the function that is traced did not make this stream."""
-        taker = tracer()
+        taker = tracer() if TRACERS else None
         return None if taker is None or self in taker.streams else taker
 
     @explained
@@ -134,13 +133,7 @@ class Random:
         """Take the next `count` numbers: their seed and position."""
         whole("reserve", "count", count, 0)
         taker = self._taker()
-        if taker is not None:
-            return taker.draw(self, count)
-        with self._lock:
-            held = np.array([self._seed, self._position], np.uint64).view(np.int64)
-            self._position = self._position + count & MASK
-        place = Buffer((2,), dt.int64, None, held.ctypes.data, held)
-        return place if self.device == "cpu" else transfer.sent(place, self.device)
+        return taken(self, count) if taker is None else taker.draw(self, count)
 
     @explained
     def give_back(self, taken: Buffer, count: int) -> None:
@@ -375,6 +368,15 @@ class Random:
         if dst.dtype.kind != "f":
             raise DTypeError(complaint("Random", "dst", "a floating type", f"{dst!r}"))
         return dst.assign(make(dst.dtype))
+
+
+def taken(source: Random, count: int) -> Buffer:
+    """What `reserve` gives where no function is traced, of a count that is known to be one."""
+    with source._lock:
+        held = np.array([source._seed, source._position], np.uint64).view(np.int64)
+        source._position = source._position + count & MASK
+    place = Buffer((2,), dt.int64, None, held.ctypes.data, held)
+    return place if source.device == "cpu" else transfer.sent(place, source.device)
 
 
 def constant(number: float, shape: Sequence[int], dtype: DType) -> Expr:

@@ -8,6 +8,7 @@ key is turned by NumPy into the positions of the elements it picks, in the order
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -308,7 +309,7 @@ class Indexing(Array):
     def _fill(self, value: Any) -> None:
         layout = self._layout
         given = {"shape": layout.shape, "dtype": layout.dtype.name}
-        if value or (isinstance(value, (float, np.floating)) and np.signbit(value)):  # -0.0
+        if value or (value.__class__ is not int and math.copysign(1.0, value.real) < 0):  # -0.0
             applying("_full", **given, value=value)((), self)
         else:
             applying("_zeros", **given)((), self)
