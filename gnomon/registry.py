@@ -21,6 +21,7 @@ else:
     json = Later("json")
 
 T = TypeVar("T")
+C = TypeVar("C", bound=type)
 
 
 class Registry(Generic[T]):
@@ -147,6 +148,19 @@ def class_name(where: str, klass: Any) -> str:
     return name
 
 
+def enter_class(
+    table: Registry[Any], name: str, klass: C, aliases: tuple[str, ...] = (), stacklevel: int = 3
+) -> C:
+    """Register a class of the program's own; a warning where another one had one of the names."""
+    for known in (name, *aliases):
+        before = table.get(known) if known in table else klass
+        if before is not klass:
+            text = f"{table.kind} {known!r} was {before}, now it is {klass}"
+            warnings.warn(text, stacklevel=stacklevel)
+    table.register(name, klass, aliases, replace=True)
+    return klass
+
+
 def get_registry(base_class: type) -> dict[str, Any]:
     """The subclasses of `base_class` by the names they are registered under."""
     return _BY_CLASS[base_class].table() if base_class in _BY_CLASS else {}
@@ -216,11 +230,7 @@ def _enter(base_class: type, nickname: str, klass: type, name: str | None) -> ty
         expected = f"a subclass of {base_class.__name__}"
         raise ParamError(complaint(f"{nickname}.register", "klass", expected, repr(klass)))
     name = name or klass.__name__
-    table = _table(base_class, nickname)
-    if name in table and table.get(name) is not klass:
-        warnings.warn(f"{nickname} {name!r} was {table.get(name)}, now it is {klass}", stacklevel=3)
-    table.register(name, klass, replace=True)
-    return klass
+    return enter_class(_table(base_class, nickname), name, klass, stacklevel=4)
 
 
 def discovered(

@@ -5,12 +5,15 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
 import gnomon as mx
 from gnomon.cli import main
+from gnomon.commands import doctor
 
 GOLDEN = Path(__file__).parent / "golden"
 MODEL, PARAMS = str(GOLDEN / "lenet-symbol.json"), str(GOLDEN / "lenet-0001.params")
@@ -118,3 +121,17 @@ def test_what_the_command_says_of_its_arguments(capsys):
     assert "gnomon run [-h] SCRIPT [ARGUMENT ...]" in said
     assert "gnomon run [-h] -m MODULE [ARGUMENT ...]" in said
     assert said.endswith("required: SCRIPT\n")
+
+
+def test_doctor_names_every_extra_that_is_missing(monkeypatch):
+    def missing(name):
+        raise metadata.PackageNotFoundError(name)
+
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
+    extras = {*project["project"]["optional-dependencies"]} - {"bench", "gpu", "test"}
+    monkeypatch.setattr(metadata, "version", missing)
+    for module in ("cv2", "mpi4py"):
+        monkeypatch.setitem(sys.modules, module, None)
+    first, last = map([*doctor.CHECKS].index, ("OpenCV", "MPI"))
+    texts = [check()[1] for check in [*doctor.CHECKS.values()][first : last + 1]]
+    assert {found for text in texts for found in re.findall(r"gnomon\[(\w+)\]", text)} == extras

@@ -99,3 +99,18 @@ def test_aliases_of_metrics():
             super().__init__("loud")
 
     assert type(mx.metric.create("loud")) is Loud
+
+
+@pytest.mark.parametrize(
+    ("kind", "base"),
+    [(mx.optimizer, mx.optimizer.Optimizer), (mx.init, mx.init.Initializer)]
+    + [(mx.metric, mx.metric.EvalMetric)],
+)
+def test_another_class_of_one_name_is_told(kind, base):
+    first, second = (type(name, (base,), {}) for name in ("TakesNames", "takesnames"))
+    assert kind.register(first) is first
+    assert kind.register(first) is first
+    with pytest.warns(UserWarning, match=r"'takesnames' was <class.*TakesNames'>, now") as told:
+        kind.register(second)
+    assert told[0].filename == __file__
+    assert mx.registry.get_registry(base)["takesnames"] is second

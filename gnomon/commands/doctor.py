@@ -157,6 +157,8 @@ CHECKS: dict[str, Callable[[], Finding]] = {
     "simplejpeg": lambda: _package("simplejpeg", "fast decoding of JPEGs", "image"),
     "fsspec": lambda: _package("fsspec", "files of other places (s3://, http://)", "remote"),
     "aiohttp": lambda: _package("aiohttp", "models over HTTP (gnomon serve)", "serve"),
+    "onnx": lambda: _package("onnx", "models as ONNX files (gnomon onnx)", "onnx"),
+    "graphviz": lambda: _package("graphviz", "drawings of networks", "viz"),
     "MPI": _mpi,
     "cache folder": _cache,
     "kernels": _kernels,

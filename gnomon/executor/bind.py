@@ -214,7 +214,7 @@ def _inferred(graph: Graph, wanted: Wanted) -> tuple[dict[Entry, Shape], dict[En
             kinds[node] = dtypes.float32
             types = infer.types(graph, kinds)
     by_values = infer.by_values(graph, shapes)
-    verify.check_complete(graph, shapes, types, "simple_bind", by_values)
+    verify.check_complete(graph, shapes, types, "simple_bind", by_values, wanted.shapes)
     return shapes, types  # type: ignore[return-value]
 
 

@@ -23,7 +23,7 @@ from gnomon.executor.report import listing, monitor, profile
 from gnomon.executor.run import Run
 from gnomon.executor.train_step import Feed, Follower, Pushed, check_feeds
 from gnomon.expr.node import set_address
-from gnomon.graph import infer
+from gnomon.graph import infer, verify
 from gnomon.graph.node import Entry, Graph
 from gnomon.graph.place import place
 from gnomon.ground.collector import resting
@@ -315,11 +315,7 @@ class Executor:
         found = infer.given_by_name(graph, "reshape", given)
         sizes = {n: infer.given_shape("reshape", n.name, s) for n, s in found.items()}
         known: dict[Entry, Any] = infer.shapes(graph, sizes)
-        asked = [Entry(n, 0) for n in graph.variables]
-        asked += [] if infer.by_values(graph, known) else graph.outputs
-        if not all(infer.complete(known[e]) for e in asked):
-            expected = "enough shapes to infer all"
-            raise ShapeError(complaint("reshape", "kwargs", expected, dict(given)))
+        verify.check_shapes(graph, known, "reshape", infer.by_values(graph, known))
         return known
 
     def _resized(

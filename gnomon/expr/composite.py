@@ -39,7 +39,7 @@ from gnomon.expr.node import (
     typed,
 )
 from gnomon.expr.term import Term, compute_dtype, distinct
-from gnomon.ground.record import cached_property, fields_of, first, put
+from gnomon.ground.record import cached_property, fields_of, first, put, reduced
 from gnomon.shape import prod
 
 
@@ -136,7 +136,7 @@ class Composite(Expr):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Pickled or copied deeply: made anew of its fields."""
-        return type(self), tuple(getattr(self, f.name) for f in fields_of(type(self)))
+        return reduced(self)
 
     def _mask(self, children: Iterable[Expr]) -> int:
         """The kinds of a node like this over `children`, as `exp_type` has them."""

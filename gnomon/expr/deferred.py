@@ -17,6 +17,8 @@ from gnomon.base import GnomonError
 
 Values: TypeAlias = Sequence[Any]
 
+_WHOLE = (int, np.integer, np.bool_)
+
 #: the device of tensors that stand for others while a function is traced
 TRACED = "traced"
 
@@ -64,9 +66,6 @@ class Deferred:
     def __repr__(self) -> str:
         return f"<{self.text}>"
 
-    def __format__(self, spec: str) -> str:
-        return self._unknown() if spec else repr(self)
-
     def _unknown(self, *others: object, **options: object) -> NoReturn:
         raise TraceError(
             f"{self.text} is not known while its function is traced: it can be part of "
@@ -75,11 +74,15 @@ class Deferred:
 
     __bool__ = __float__ = __int__ = __index__ = __complex__ = __array__ = _unknown
     __round__ = __trunc__ = __floor__ = __ceil__ = _unknown
+    __str__ = __format__ = _unknown
 
     def _compared(self, other: object) -> Any:
-        return self._unknown() if number(other) or isinstance(other, np.generic) else NotImplemented
+        return self._unknown() if number(other) else NotImplemented
 
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _compared
+
+    def __pos__(self) -> Deferred:
+        return self
 
     def __neg__(self) -> Deferred:
         return Deferred(lambda v: -self.compute(v), f"-{bracketed(self)}", self.whole)
@@ -131,12 +134,19 @@ class Deferred:
 
 
 def joined(how: Callable[[Any, Any], Any], sign: str, a: Any, b: Any) -> Any:
-    """`a sign b`, at each call; NotImplemented beside anything but numbers."""
+    """`a sign b`, at each call; NotImplemented beside anything but numbers.
+
+    Raises:
+        TraceError: beside an array of NumPy, which holds what it is given at once.
+    """
+    for x, other in ((a, b), (b, a)):
+        if isinstance(x, np.ndarray):
+            other._unknown()
     if not (number(a) and number(b)):
         return NotImplemented
     left, right = [x.compute if isinstance(x, Deferred) else (lambda v, x=x: x) for x in (a, b)]
     whole = sign in ("+", "-", "*", "//", "%") and all(
-        isinstance(x, int) or getattr(x, "whole", False) for x in (a, b)
+        isinstance(x, _WHOLE) or getattr(x, "whole", False) for x in (a, b)
     )
     text = f"{bracketed(a)} {sign} {bracketed(b)}"
     return Deferred(lambda v: how(left(v), right(v)), text, whole)
@@ -144,7 +154,7 @@ def joined(how: Callable[[Any, Any], Any], sign: str, a: Any, b: Any) -> Any:
 
 def number(x: object) -> bool:
     """Whether `x` is a number, deferred or not."""
-    return isinstance(x, Deferred | bool | int | float)
+    return isinstance(x, (Deferred, float, np.floating, *_WHOLE))
 
 
 def bracketed(x: Any) -> str:

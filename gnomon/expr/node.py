@@ -493,5 +493,5 @@ def cast(e: Expr, dtype: DType) -> Expr:
 def product(a: Expr, b: float) -> Expr:
     """`a * b`, without the multiplication where b is 1; 0 where it is 0, whatever `a` holds."""
     if b == 0:
-        return map_over(SCALAR["right"], (a, 0.0))
+        return map_over(SCALAR["right"], (a, float(b)))
     return a if b == 1 else -a if b == -1 else a * float(b)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from gnomon.base import DTypeError, ParamError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.functions.scalar import SCALAR, ScalarFn
 from gnomon.expr.term import Arena, Number, Term
-from gnomon.ground.record import record
+from gnomon.ground.record import record, reduced
 
 if TYPE_CHECKING:
     from gnomon.expr.node import Expr
@@ -47,6 +48,12 @@ class Reducer:
     def dtypes(self, body: tuple[DType, ...]) -> tuple[DType, ...]:
         """The dtypes of the results for bodies of these dtypes."""
         return body
+
+    def __reduce__(self) -> Any:
+        """Built-in ones are themselves wherever they go; others are made anew."""
+        if NAMED.get(self.name) is self:
+            return named, (self.name,)
+        return reduced(self)
 
     def __hash__(self) -> int:
         return hash((self.name, self.key))
@@ -138,10 +145,16 @@ def from_operator(fn: ScalarFn, start: Number) -> Reducer:
         expected = "a number: what changes nothing"
         raise ParamError(complaint("red.make", "start", expected, f"{start!r:.60}"))
 
-    def combine(arena: Arena, a: Values, b: Values) -> Values:
-        return (fn.terms(arena, (a[0], b[0])),)
+    begin, combine = partial(_always, start), partial(_joined, fn)  # which can be pickled
+    return Reducer(f"user:{fn.name}", 1, begin, combine, (fn.key, start))
 
-    return Reducer(f"user:{fn.name}", 1, lambda dtype: (start,), combine, (fn.key, start))
+
+def _always(start: Number, dtype: DType) -> tuple[Number, ...]:
+    return (start,)
+
+
+def _joined(fn: ScalarFn, arena: Arena, a: Values, b: Values) -> Values:
+    return (fn.terms(arena, (a[0], b[0])),)
 
 
 def _logaddexp() -> Reducer:
@@ -154,3 +167,8 @@ LOGADDEXP = _logaddexp()
 SCANNED = {r.name: r for r in (SUM, PROD, MAXIMUM, MINIMUM, LOGADDEXP)}
 # those that mean the same in every process, by name
 NAMED = {**REDUCERS, FIRST.name: FIRST, LOGADDEXP.name: LOGADDEXP}
+
+
+def named(name: str) -> Reducer:
+    """The built-in reducer of this name."""
+    return NAMED[name]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from gnomon.base import GnomonError
+from gnomon.base import DTypeError, GnomonError, ShapeError, nearest
 from gnomon.dtype import DType
 from gnomon.graph.infer import complete
 from gnomon.graph.node import Entry, Graph, Node
@@ -76,18 +76,39 @@ def check_complete(
     types: Mapping[Entry, DType | None],
     where: str,
     by_values: bool = False,
+    given: Iterable[str] = (),
 ) -> None:
-    """Raises GnomonError naming the variables whose shape or dtype is not known.
+    """ShapeError or DTypeError naming the variables whose shape or dtype is not known."""
+    check_shapes(graph, shapes, where, by_values, given)
+    lacking = _lacking(graph.topo, types)
+    if lacking:
+        raise DTypeError(f"{where}: the dtype of these is not known, give some: {lacking}")
+
+
+def check_shapes(
+    graph: Graph,
+    shapes: Mapping[Entry, Any],
+    where: str,
+    by_values: bool = False,
+    given: Iterable[str] = (),
+) -> None:
+    """ShapeError naming the variables whose shape is not known, and what else shapes are given of.
 
     `by_values` says that shapes of results may depend on values: then variables alone are asked.
     """
-    for what, known in (("shape", shapes), ("dtype", types)):
-        nodes = graph.variables if by_values and known is shapes else graph.topo
-        lacking = [n for n in nodes for e in n.entries() if not _known(known.get(e))]
-        if lacking:
-            inputs = [n for n in lacking if n.op is None] or lacking
-            names = ", ".join(f"{n.name} ({_shown(known.get(Entry(n, 0)))})" for n in inputs[:10])
-            raise GnomonError(f"{where}: the {what} of these is not known, give some: {names}")
+    lacking = _lacking(graph.variables if by_values else graph.topo, shapes)
+    if lacking:
+        names = {n.name for n in graph.variables}
+        others = [f"; no input is called {n!r}{nearest(n, names)}" for n in given if n not in names]
+        text = f"{where}: the shape of these is not known, give some: {lacking}"
+        raise ShapeError(text + "".join(others))
+
+
+def _lacking(nodes: Sequence[Node], known: Mapping[Entry, Any]) -> str:
+    """The variables among `nodes` of which something is not known, else the other nodes."""
+    lacking = [n for n in nodes for e in n.entries() if not _known(known.get(e))]
+    inputs = [n for n in lacking if n.op is None] or lacking
+    return ", ".join(f"{n.name} ({_shown(known.get(Entry(n, 0)))})" for n in inputs[:10])
 
 
 def _shown(value: Any) -> Any:

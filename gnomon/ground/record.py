@@ -37,7 +37,7 @@ def record(
 
     def decorate(kind: type[T]) -> type[T]:
         made = dataclass(init=False, eq=False, repr=False, slots=slots)(kind)
-        methods: dict[str, Any] = {"__init__": first, "__repr__": _shown, "__reduce__": _reduced}
+        methods: dict[str, Any] = {"__init__": first, "__repr__": _shown, "__reduce__": reduced}
         if frozen:
             methods |= {n: vars(Frozen)[n] for n in ("__setattr__", "__delattr__")}
         if eq:
@@ -167,7 +167,8 @@ def _shown(self: Any) -> str:
     return f"{type(self).__qualname__}({', '.join(shown)})"
 
 
-def _reduced(self: Any) -> tuple[Any, ...]:
+def reduced(self: Any) -> tuple[Any, ...]:
+    """`__reduce__` of a record: made anew of its fields."""
     return type(self), tuple(getattr(self, f.name) for f in fields_of(self) if f.init)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from gnomon.base import DTypeError, KeywordHints, ParamError, complaint
-from gnomon.registry import Registry, class_name, get_alias_func
+from gnomon.registry import Registry, class_name, enter_class, get_alias_func
 
 INITIALIZERS: Registry[type[Initializer]] = Registry("initializer", ignore_case=True)
 
@@ -183,7 +183,7 @@ def _magnitude(arr: Any) -> str:
 def register(klass: type[Initializer], *aliases: str) -> type[Initializer]:
     """Make an initializer class known to `create` by its lower-case name; a decorator."""
     name = class_name("initializer.register", klass)
-    return INITIALIZERS.register(name, klass, aliases, replace=True)
+    return enter_class(INITIALIZERS, name, klass, aliases)
 
 
 def create(spec: Any, **kwargs: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gnomon.base import KeywordHints, ShapeError, UnknownNameError, check_kind, complaint
-from gnomon.registry import Registry, class_name, get_alias_func
+from gnomon.registry import Registry, class_name, enter_class, get_alias_func
 
 Value = tuple[Any, Any]
 METRICS: Registry[type[EvalMetric]] = Registry("metric", ignore_case=True)
@@ -202,7 +202,7 @@ def register(klass: type[EvalMetric] | None = None, *aliases: str) -> Any:
     if klass is None or isinstance(klass, str):
         names = aliases if klass is None else (klass, *aliases)
         return lambda cls: register(cls, *names)
-    METRICS.register(class_name("metric.register", klass), klass, aliases, replace=True)
+    enter_class(METRICS, class_name("metric.register", klass), klass, aliases)
     return klass
 
 

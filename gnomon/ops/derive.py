@@ -6,8 +6,8 @@ import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gnomon.base import DTypeError, ShapeError, complaint
-from gnomon.dtype import DType, float64
+from gnomon.base import DTypeError, GnomonError, ShapeError, complaint
+from gnomon.dtype import DType, float32, float64
 from gnomon.expr.diff import vjp
 from gnomon.expr.ext.transpose import Transpose, transpose
 from gnomon.expr.node import Buffer, Cast, Expr, Map, cast
@@ -183,6 +183,21 @@ def needs(op: Op, in_shapes: Shapes, in_types: DTypes) -> Needs:
 
 def _among(read: set[int], leaves: Iterable[Expr]) -> tuple[int, ...]:
     return tuple(k for k, leaf in enumerate(leaves) if id(leaf) in read)
+
+
+def told(op: Op, error: Exception, inputs: Sequence[Expr | None], context: Any) -> str:
+    """The message about an error of `forward`; where floats would do, it names the input."""
+    message = f"{op.name}.forward: {error}"
+    pairs = zip(op.inputs(), inputs, strict=False)
+    whole = [(name, x.dtype) for name, x in pairs if x is not None and x.dtype.kind != "f"]
+    if not whole or not isinstance(error, DTypeError):
+        return message
+    try:
+        op.forward(*[None if x is None else cast(x, float32) for x in inputs], **context)
+    except GnomonError:
+        return message
+    name, found = whole[0]
+    return complaint(op.name, name, "floating-point numbers", f"{found.name} ({message})")
 
 
 def check_values(

@@ -278,7 +278,7 @@ class Op:
         except (DTypeError, ShapeError) as error:
             if type(error) not in (DTypeError, ShapeError) or str(error).startswith(self.name):
                 raise
-            raise type(error)(f"{self.name}.forward: {error}") from error
+            raise type(error)(derive.told(self, error, inputs, context)) from error
         except Exception as error:
             self._sign("forward", error)
             raise

@@ -51,7 +51,7 @@ def rint(x: Expr) -> Expr:
     """The nearest integer; halves go down, as MXNet's do."""
     below = fn.floor(x)
     rest = x - below
-    return below + fn.gt(rest + rest, 1)
+    return fn.copysign(below + fn.gt(rest + rest, 1), x)  # -0.3 and -0.0 become -0.0
 
 
 unary("abs", fn.abs, "The absolute value.")

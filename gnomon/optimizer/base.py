@@ -29,7 +29,7 @@ from gnomon.optimizer.checked import METHODS, one_by_one
 from gnomon.optimizer.fused import FusedUpdates, Given, Item, Join, Rates
 from gnomon.optimizer.rows import push_sparse
 from gnomon.optimizer.steady import ways
-from gnomon.registry import Registry, class_name
+from gnomon.registry import Registry, class_name, enter_class
 
 # Attributes that formulas do not read as constants: they change, and compile nothing anew.
 _NOT_COMPILED = frozenset(("lr", "wd", "rescale_grad", "num_update", "begin_num_update"))
@@ -124,8 +124,11 @@ class Optimizer(KeywordHints):
 
     @staticmethod
     def register(klass: type[Optimizer]) -> type[Optimizer]:
-        """Make an optimizer class known to `create` by its lower-case name; a decorator."""
-        return OPTIMIZERS.register(class_name("Optimizer.register", klass), klass, replace=True)
+        """Make an optimizer class known to `create` by its lower-case name; a decorator.
+
+        A warning tells of another class that had the name.
+        """
+        return enter_class(OPTIMIZERS, class_name("Optimizer.register", klass), klass)
 
     @staticmethod
     def create_optimizer(name: str | Optimizer, **kwargs: Any) -> Optimizer:
@@ -145,7 +148,10 @@ class Optimizer(KeywordHints):
     ) -> Sequence[Expr]:
         """The new weight and the new states, as expressions of the old ones and the gradient.
 
-        The gradient is rescaled already, but not clipped.
+        The gradient is rescaled already, but not clipped. `rates.lr` and `rates.wd` are rate and
+        decay, with the multipliers of this weight; attributes of the optimizer, such as
+        `self.momentum`, are constants, and compile anew where they change. `rates.more` are the
+        numbers that `_numbers` of a subclass gives behind rate and decay, anew at each update.
         """
         raise NotImplementedError(
             f"{type(self).__name__} must define formula(weight, grad, states, rates) "

@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from operator import attrgetter, is_
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from gnomon.base import complaint
 from gnomon.dtype import DType, float64
 from gnomon.expr import fn
 from gnomon.expr.node import Buffer, Expr, cast
@@ -43,6 +44,10 @@ class Rates:
     lr: Expr
     wd: Expr
     more: tuple[Expr, ...] = ()
+
+    def __getattr__(self, name: str) -> NoReturn:
+        expected = f"lr, wd, or more, what `_numbers` adds (the optimizer's own are `self.{name}`)"
+        raise AttributeError(complaint("formula", "rates", expected, f"rates.{name}"))
 
     def moved(self, new: Sequence[Expr], old: Sequence[Expr]) -> tuple[Expr, ...]:
         """`new`, for formulas that divide by the rate; `old` where that is 0."""

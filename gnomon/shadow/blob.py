@@ -42,6 +42,9 @@ class TBlob(Frozen):
             tensor = Tensor(data)
         put(self, "tensor", tensor)
 
+    def __reduce__(self) -> Any:
+        return TBlob, (self.tensor,)
+
     @property
     def dptr_(self) -> int:
         """The address of the first element."""

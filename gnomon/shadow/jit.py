@@ -21,6 +21,7 @@ import operator
 import types
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
+from weakref import WeakSet
 
 import numpy as np
 
@@ -37,7 +38,8 @@ from gnomon.runtime.execution.program import Step
 from gnomon.runtime.statements.dispatch import TRACERS, tracer, tracing
 from gnomon.runtime.statements.launch import Launch, NoLaunch, Place, Reading, Work, kind_of, tied
 from gnomon.runtime.statements.prepare import check, in_turn, prepare
-from gnomon.shadow.random import Random
+from gnomon.shadow.random import Random, taken
+from gnomon.shadow.scratch import Scratch
 from gnomon.shadow.tensor import Tensor
 
 VARIANTS = 8  # traces of one signature
@@ -276,10 +278,10 @@ class Trace:
             numbers = [compute(args) for compute in self.computed]
         except (TypeError, ArithmeticError, IndexError):
             return False  # other arguments, or what the plain function will say of them
-        taken = [source.reserve(count) for source, count in self.draws]
-        done = launch.call(args, (*self.fixed, *taken, *numbers))
+        places = [taken(source, count) for source, count in self.draws]
+        done = launch.call(args, (*self.fixed, *places, *numbers))
         if done is False:
-            for (source, count), place in zip(reversed(self.draws), reversed(taken), strict=True):
+            for (source, count), place in zip(reversed(self.draws), reversed(places), strict=True):
                 source.give_back(place, count)
         return done
 
@@ -303,9 +305,10 @@ class Recorder:
         self.numbers = [k for k, (name, a) in pairs if jitted.is_number(name, a)]
         self.others = sorted({*range(len(args))}.difference(self.tensors, self.numbers))
         self._drawn: list[Buffer] = []
+        self.streams: WeakSet[Random] = WeakSet()
         self._trace(jitted)
-        values = [e for piece in self.pieces for s in piece.stores for e in (s.dest, s.value)]
-        leaves = [n for n in postorder(values) if isinstance(n, Buffer | Scalar)]
+        self._renew()
+        leaves = [n for n in postorder(self._parts()) if isinstance(n, Buffer | Scalar)]
         self._leaves = [n for n in leaves if isinstance(n, Buffer)]
         self._scalars = [
             n for n in leaves if isinstance(n, Scalar) and isinstance(n.value, Deferred)
@@ -335,6 +338,10 @@ class Recorder:
                 error.add_note(f"in {jitted.name}, {self._circumstances()}")
             raise
         refuse_result(jitted.name, result)
+        if self.streams:
+            expected = "no stream of random numbers that is kept: make it outside"
+            got = "a Random that outlives the call"
+            raise TraceError(complaint(jitted.name, "function", expected, got))
         if not self.pieces and not self.others and not jitted.more:
             got = "none: what it computes is stored nowhere"
             raise TraceError(complaint(jitted.name, "function", "assignments to tensors", got))
@@ -363,6 +370,27 @@ class Recorder:
         return self._drawn[-1]
 
     # -- afterwards -----------------------------------------------------------------------------
+
+    def _stores(self) -> list[Store]:
+        return [s for piece in self.pieces for s in piece.stores]
+
+    def _parts(self) -> list[Expr]:
+        return [e for s in self._stores() for e in (s.dest, s.value)]
+
+    def _renew(self) -> None:
+        """Have each call begin with the arrays that the function made for itself."""
+        leaves = [n for n in postorder(self._parts()) if isinstance(n, Buffer)]
+        scratch = Scratch(self._stores(), leaves)
+        if not scratch.others:
+            return
+        parts = iter(substitute(self._parts(), scratch.others))
+        self.pieces = [
+            Piece([Store(leaf_of(next(parts)), s.saver, next(parts)) for s in p.stores], p.together)
+            for p in self.pieces
+        ]
+        del leaves
+        before = scratch.settle(self._stores())
+        self.pieces[:0] = [Piece([store], False) for store in before]
 
     def work(self) -> Work:
         """What a launch of the statements is made of: given the arguments, and all else."""

@@ -67,6 +67,9 @@ class Plan(Frozen):
         put(self, "width", exp.shape[-1] if exp.shape else 1)
         put(self, "rows", prod(exp.shape[:-1]))
 
+    def __reduce__(self) -> Any:
+        return Plan, (self.exp,)
+
     def eval(self, y: int, x: int) -> Any:
         """The element in row `y` at position `x`, as a Python number.
 

@@ -24,12 +24,13 @@ from gnomon.dtype import DType
 from gnomon.expr import ext, fn
 from gnomon.expr.arguments import explained
 from gnomon.expr.axes import checked_sizes, whole
+from gnomon.expr.deferred import TraceError
 from gnomon.expr.ext.philox import Philox
-from gnomon.expr.node import Buffer, Expr, cast
+from gnomon.expr.node import Buffer, Expr, Scalar, cast
 from gnomon.expr.pattern import pattern_of
 from gnomon.ground.lock import exclusive, in_child
 from gnomon.runtime.devices import device as devices
-from gnomon.runtime.statements.dispatch import tracer
+from gnomon.runtime.statements.dispatch import TRACERS, Tracer, tracer
 from gnomon.shadow.tensor import Tensor
 from gnomon.shape import prod
 
@@ -64,7 +65,16 @@ class Random:
         self.device = devices.find(device).name
         self._lock = exclusive()
         _streams.add(self)
+        if TRACERS and (taker := tracer()) is not None:
+            taker.streams.add(self)
         self.seed(seed)
+
+    def __reduce__(self) -> Any:
+        """Pickled or copied: a stream of its own that goes on from here."""
+        return type(self), (self.device,), self.state
+
+    def __setstate__(self, state: tuple[int, int]) -> None:
+        self.state = state
 
     def seed(self, seed: int) -> None:
         """Begin the stream of `seed`."""
@@ -73,11 +83,13 @@ class Random:
     @property
     def state(self) -> tuple[int, int]:
         """Seed and position: assign it to another stream, and that goes on from here."""
+        self._check_known()
         with self._lock:
             return self._seed, self._position
 
     @state.setter
     def state(self, state: tuple[int, int]) -> None:
+        self._check_known()
         seed, position = state
         try:
             seed = operator.index(seed)
@@ -99,24 +111,29 @@ class Random:
         seed, position = self.state
         if whole("split", "count", count, 0) > 1 << 20:
             raise ParamError(complaint("split", "count", f"at most {1 << 20}", count))
-        self._reserve(count)
+        self.reserve(count)
         start = mixed(seed) + position
         return [Random(self.device, mixed(start + k)) for k in range(count)]
 
-    def _reserve(self, count: int) -> Buffer:
-        """Seed and position of the next `count` numbers, as `philox` reads them."""
-        taker = tracer()
-        return self.reserve(count) if taker is None else taker.draw(self, count)
+    def _check_known(self) -> None:
+        """A TraceError where each call of the function that is traced finds another state."""
+        if self._taker() is not None:
+            raise TraceError(
+                "Random: where a stream stands is not known while a function is traced: seed and "
+                "split it outside of the function, or make a Random inside"
+            )
+
+    def _taker(self) -> Tracer | None:
+        """Who has each call draw: where the function that is traced did not make this stream."""
+        taker = tracer() if TRACERS else None
+        return None if taker is None or self in taker.streams else taker
 
     @explained
     def reserve(self, count: int) -> Buffer:
         """Take the next `count` numbers: their seed and position."""
         whole("reserve", "count", count, 0)
-        with self._lock:
-            held = np.array([self._seed, self._position], np.uint64).view(np.int64)
-            self._position = self._position + count & MASK
-        place = Buffer((2,), dt.int64, None, held.ctypes.data, held)
-        return place if self.device == "cpu" else transfer.sent(place, self.device)
+        taker = self._taker()
+        return taken(self, count) if taker is None else taker.draw(self, count)
 
     @explained
     def give_back(self, taken: Buffer, count: int) -> None:
@@ -138,7 +155,7 @@ class Random:
         sizes, of = checked_sizes("Random", shape), dt.of(dtype)
         if of.kind != "f":
             raise DTypeError(complaint("Random", "dtype", "a floating type", of.name))
-        drawn = Philox(self._reserve(prod(sizes)), sizes, kind, of)
+        drawn = Philox(self.reserve(prod(sizes)), sizes, kind, of)
         pattern_of(drawn)  # what is made of it, and was before, is found by that
         return drawn
 
@@ -353,10 +370,18 @@ class Random:
         return dst.assign(make(dst.dtype))
 
 
+def taken(source: Random, count: int) -> Buffer:
+    """What `reserve` gives where no function is traced, of a count that is known to be one."""
+    with source._lock:
+        held = np.array([source._seed, source._position], np.uint64).view(np.int64)
+        source._position = source._position + count & MASK
+    place = Buffer((2,), dt.int64, None, held.ctypes.data, held)
+    return place if source.device == "cpu" else transfer.sent(place, source.device)
+
+
 def constant(number: float, shape: Sequence[int], dtype: DType) -> Expr:
     """An expression of `shape` that is `number` everywhere."""
-    only = ext.range_(number, number + 1.0, 1.0, 1, dtype)
-    return ext.broadcast_to(ext.reshape(only, ()), shape)
+    return ext.broadcast_to(Scalar(number, dtype), shape)
 
 
 def positive(where: str, **numbers: float) -> None:

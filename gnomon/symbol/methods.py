@@ -62,6 +62,9 @@ class Methods(Composite):
 
     __slots__ = ()
 
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__()}.difference(OF_ARRAYS))
+
     def reshape(self, *args: Any, **kwargs: Any) -> Any:
         """The same elements in another shape: `net.reshape((0, -1))`, `net.reshape(0, -1)`."""
         if args and all(isinstance(a, int) for a in args):
@@ -124,5 +127,7 @@ tanh tile topk transpose trunc zeros_like
 for _name in NAMES:
     setattr(Methods, _name, Operator(_name))
 
-for _name in "T attach_grad context ctx dtype grad ndim shape size stype".split():
+OF_ARRAYS = "T attach_grad context ctx dtype grad ndim shape size stype".split()
+
+for _name in OF_ARRAYS:
     setattr(Methods, _name, OfArrays(_name))

@@ -68,7 +68,7 @@ WIDE = {
     "sinpi": PRIMITIVES["sinpi"].numpy,
     "trigamma": lambda x: special.polygamma(1, x),
 }
-EDGES = [0, 1, 0.5, 2, np.inf, np.nan]
+EDGES = [0.0, 1, 0.5, 2, np.inf, np.nan]
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 

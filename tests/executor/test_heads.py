@@ -107,3 +107,16 @@ def test_smaller_outputs_of_reshape_share_memory():
     assert executor.outputs[0].asnumpy().tolist() == [[0, 0]] * 2 + [[1, 1]] * 2
     larger.forward(x=nd.full((5, 2), -np.inf))
     assert executor.outputs[0].asnumpy().tolist() == [[0, 0]] * 2 + [[1, 1]] * 2
+
+
+def test_shapes_that_are_missing_are_named():
+    left, right = (mx.sym.FullyConnected(mx.sym.var(n), num_hidden=3, name=f"of_{n}") for n in "ab")
+    net = left + right
+    with pytest.raises(mx.MXNetError, match=r"give some: a \(None\), .*no input is called 'A'"):
+        net.simple_bind(mx.cpu(), A=(2, 4), b=(2, 4))
+    bound = net.simple_bind(mx.cpu(), a=(2, 4), b=(2, 5), other=(3,))  # as labels of no use are
+    for given in ({}, {"partial_shaping": True}):
+        with pytest.raises(
+            mx.MXNetError, match=r"reshape: the shape .* not known.*: b \(None\), of_b"
+        ):
+            bound.reshape(a=(1, 4), **given)

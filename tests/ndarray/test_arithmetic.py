@@ -189,3 +189,22 @@ def test_a_list_in_place_of_an_array_is_told_by_what_is_in_it():
 def test_a_remainder_of_nothing_is_no_negative_zero():
     rest = nd.array([-4.0, 4.0]) % 4
     assert not np.signbit(rest.asnumpy()).any()
+
+
+def test_negative_zeros_stay():
+    x = nd.array([1.0, 2.0])
+    for key in (slice(None), 0, slice(1, 2)):
+        for zero in (-0.0, np.float32(-0.0)):
+            x[:] = 0.0
+            assert not np.signbit(x.asnumpy()).any()
+            x[key] = zero
+            assert np.signbit(x[key].asnumpy()).all()
+    assert np.signbit(nd.full((2,), -0.0).asnumpy()).all()
+    x.attach_grad()
+    with autograd.record():
+        y = x * -0.0
+    y.backward()
+    assert np.signbit(x.grad.asnumpy()).all()
+    low = nd.array([-0.0, -0.3, -0.5, 0.3, 0.0])
+    assert np.signbit(nd.rint(low).asnumpy()).tolist() == [True, True, True, False, False]
+    assert nd.rint(low).asnumpy().tolist() == [0, 0, -1, 0, 0]

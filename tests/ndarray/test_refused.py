@@ -116,3 +116,31 @@ def test_numpy_is_told_what_an_expression_is():
     t = mx.shadow.Tensor(np.zeros(2, np.float32))
     with pytest.raises(TypeError, match="store it into a tensor"):
         np.asarray(t + t)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        nd.linalg.extractdiag,
+        nd.linalg.makediag,
+        nd.linalg.potri,
+        nd.topk,
+        lambda x, y: x.sort(y),
+        lambda x, y: nd.relu(x.tostype("csr"), y, y),
+        lambda x, y: nd.sum(x.tostype("csr"), y),
+    ],
+)
+def test_an_array_too_many_is_no_destination(call):
+    x, y = nd.ones((3, 3)), nd.array([[5.0, 6.0]])
+    with pytest.raises(mx.MXNetError, match=r"argument 'inputs': expected 1 of them: "):
+        call(x, y)
+    assert y.asnumpy().tolist() == [[5.0, 6.0]]
+
+
+@pytest.mark.parametrize("key", [0, slice(None), [0, 1]])
+@pytest.mark.parametrize("value", [None, [None, 1], np.array([1, None])])
+def test_none_is_no_integer(key, value):
+    x = nd.ones((3, 2), dtype="int32")
+    with pytest.raises(dtype.DTypeError, match=r"__setitem__: argument 'value': .* got .*None"):
+        x[key] = value
+    assert x.asnumpy().all()

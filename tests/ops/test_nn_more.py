@@ -187,3 +187,18 @@ def test_labels_of_ctc_loss_that_cannot_be():
     np.testing.assert_allclose(
         x.grad.asnumpy()[0], [[third, third, 0, third], [0.05, 0.25, 0.25, -0.55]], atol=1e-6
     )
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32", "int64"])
+@pytest.mark.parametrize("how", [{}, {"global_pool": True}, {"pooling_convention": "same"}])
+def test_means_of_integers_hold_their_sums(dtype, how):
+    x = np.full((1, 1, 20, 20), 100).astype(dtype)
+    x[..., ::2] = 60
+    given = {"kernel": (20, 20), "pool_type": "avg", **how}
+    for name in ("Pooling", "Pooling_v1"):
+        if name == "Pooling_v1" and "pooling_convention" in how:
+            continue
+        found = nd.op.__getattr__(name)(nd.array(x, dtype=dtype), **given)
+        assert found.asnumpy().dtype == dtype
+        assert (found.asnumpy()[0, 0, :, ::2] >= 79).all()
+        assert found[0, 0, 0, 0].asscalar() == 80

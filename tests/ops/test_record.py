@@ -53,8 +53,11 @@ class Tanh(Op):
 
 def test_what_fails_in_forward_is_told_with_the_operator():
     whole = Buffer((3,), dtype.int32)
-    with pytest.raises(DTypeError, match=r"_test_scaled.forward: mul: argument 'operand 1'"):
+    with pytest.raises(
+        DTypeError, match=r"_test_scaled.forward: mul: argument 'operand 1'"
+    ) as told:
         Scaled(factor=1.5).apply((whole, whole, whole), train=True)
+    assert str(told.value).startswith("_test_scaled: argument 'data': expected floating-point num")
     with pytest.raises(ShapeError, match=r"_test_product.forward: mul"):
         Product().apply((Buffer((3,)), Buffer((4,))))
 

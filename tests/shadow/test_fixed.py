@@ -76,12 +76,56 @@ def test_a_stream_is_all_that_may_be_assigned():
         Tensor(np.zeros(3, np.float32), stream="cpu")
 
 
-@pytest.mark.parametrize(
-    "again", [copy.copy, copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e))]
-)
+AGAIN = [copy.copy, copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e))]
+
+
+@shadow.op
+def larger(a, b):
+    return a if a > b else b
+
+
+@pytest.mark.parametrize("again", AGAIN)
 def test_expressions_are_copied_all_the_same(again):
     t = Tensor(np.arange(3, dtype=np.float32))
     e = again(shadow.tcast("float64", fn.exp(t) * 2.0) + shadow.scalar(1.0, "float64"))
     out = TensorContainer((3,), "float64")
     out[:] = e
     np.testing.assert_allclose(out.numpy(), np.exp(t.numpy()).astype("d") * 2 + 1, rtol=1e-6)
+
+
+REDUCED = {
+    "sum": lambda t: shadow.reduce(t, "sum"),
+    "arg": lambda t: shadow.arg_reduce(t, "max", 1),
+    "own": lambda t: shadow.reduce(t, shadow.red.make(larger, -np.inf)),
+    "scan": lambda t: shadow.cumsum(t, 1),
+    "reshape": lambda t: shadow.broadcast_with_axis(t, 0, 3),
+    "random": lambda t: shadow.Random(seed=3).gaussian(t.shape) * t,
+}
+
+
+@pytest.mark.parametrize("name", REDUCED)
+@pytest.mark.parametrize("again", AGAIN)
+def test_what_holds_reducers_and_streams_is_copied_too(again, name):
+    e = REDUCED[name](Tensor(np.arange(6, dtype=np.float32).reshape(2, 3)))
+    one, other = (TensorContainer(e.shape, e.dtype) for _ in range(2))
+    one[:], other[:] = e, again(e)
+    np.testing.assert_array_equal(one.numpy(), other.numpy())
+
+
+@pytest.mark.parametrize("again", AGAIN)
+def test_what_holds_tensors_is_copied_too(again):
+    t = Tensor(np.arange(6, dtype=np.float32).reshape(2, 3))
+    assert again(shadow.make_plan(t * 2.0)).eval(1, 2) == 10
+    assert again(shadow.TBlob(t)).get(2)[1, 2] == 5
+    assert again(shadow.red.sum) == shadow.red.sum
+
+
+@pytest.mark.parametrize("again", AGAIN)
+def test_copies_of_streams_go_on_from_where_they_were(again):
+    rnd = shadow.Random(seed=3)
+    rnd.uniform((5,))
+    other = again(rnd)
+    assert type(other) is shadow.Random
+    assert other.state == rnd.state == (3, 5)
+    other.uniform((5,))
+    assert (other.state, rnd.state) == ((3, 10), (3, 5))

@@ -171,6 +171,71 @@ def test_random_numbers_go_on_in_their_stream():
     assert ours.state == theirs.state
 
 
+def test_arrays_that_the_function_makes_are_new_at_each_call():
+    def zeros(x):
+        return np.zeros(x.shape, np.float32)
+
+    def gathers(x, y):
+        total = Tensor(zeros(x))
+        total += x
+        y[:] = total
+
+    def has_two_handles(x, y):
+        array = zeros(x)
+        a, b = Tensor(array), Tensor(array[::-1])
+        a += x
+        b += y
+        y[:] = a
+
+    def has_parts(x, y):
+        table = Tensor(np.arange(40, dtype="f").reshape(2, 20)[::-1])
+        table[0] += x
+        table[1, 0:2] += x[0:2]
+        y[:] = table[0] * table[1]
+
+    def needs_no_zeros(x, y):
+        double = Tensor(np.empty(x.shape, np.float32))
+        double[:] = x * 2.0
+        double += y
+        y[:] = double
+
+    for body in (gathers, has_two_handles, has_parts, needs_no_zeros):
+        assert launched(agrees(body, *tensors(2), calls=4))
+
+
+def test_arrays_that_outlive_the_function_go_on():
+    array, kept = np.zeros(20, np.float32), {}
+
+    def gathers(x, y):
+        total = Tensor(array)
+        total += x
+        y[:] = total
+
+    def remembers(x, y):
+        total = kept.get("total")
+        if total is None:
+            total = kept["total"] = Tensor(np.zeros(20, np.float32))
+        total += x
+        y[:] = total
+
+    for body in (gathers, remembers):
+        x, y = tensors(2)
+        fast = shadow.jit(body)
+        for k in range(1, 4):
+            fast(x, y)
+            np.testing.assert_array_equal(y.numpy(), k * x.numpy())
+
+
+def test_streams_that_the_function_makes_begin_anew():
+    def draws(x, y):
+        own = Random(seed=4)
+        first, second = own.split(2)
+        x[:] = own.uniform(x.shape) + first.gaussian(x.shape)
+        y[:] = own.uniform(x.shape) + second.gaussian(x.shape)
+
+    assert launched(agrees(draws, *tensors(2)))
+
+
 def test_shapes_of_every_kind():
     def body(a, b):
         a[:] = b * 2.0 + a
@@ -396,3 +461,13 @@ def test_numbers_meet_those_of_numpy():
         x[:] = np.add(x * (np.float64(0.5) * k), k)
 
     agrees(scale, *tensors(1), 0.5)
+
+
+@pytest.mark.parametrize("number", [np.float32(2), np.float16(2), np.int8(2), np.True_])
+def test_numbers_meet_those_of_numpy_that_are_not_python_s(number):
+    def scale(x, k):
+        x[:] = x * (number * k) + (+k - number)
+
+    for k in (3, 0.5):
+        assert launched(agrees(scale, *tensors(1), k))
+    agrees(lambda x, k: done(x.assign(x * (k + np.int32(1)))), *tensors(1, dtype="i"), 3)

@@ -123,6 +123,9 @@ def test_an_error_of_the_function_tells_what_it_was_traced_with():
         lambda k: np.maximum(1.0, k),
         lambda k: fn.exp(k) * 1.0,
         lambda k: float(f"{k:.2f}"),
+        lambda k: float(f"{k}"),
+        lambda k: float(str(k)),
+        lambda k: (np.full(1, 2.0) * k).item(),
     ],
 )
 def test_what_asks_for_a_number_tells_which(asks):
@@ -149,6 +152,22 @@ def test_what_needs_the_values_of_a_tensor_names_it():
             shadow.jit(lambda keys, values, sort=sort: sort(keys, values))(keys, values)
     with pytest.raises(TraceError, match="<lambda>: b: the values of"):
         shadow.jit(lambda a, b: done(a.assign(float(b[1].numpy()))))(keys, values)
+
+
+def test_streams_whose_state_differs_at_each_call_are_refused():
+    rnd, kept = shadow.Random(seed=3), []
+    (a,) = tensors(1)
+    for asks in (lambda: rnd.seed(5), lambda: rnd.split(2), lambda: rnd.state):
+        with pytest.raises(TraceError, match=r"<lambda>: Random: where a stream stands is not"):
+            shadow.jit(lambda a, asks=asks: done(asks(), a.assign(rnd.uniform(a.shape))))(a)
+    assert rnd.state == (3, 0)
+
+    def keeps(a):
+        kept.append(shadow.Random(seed=4))
+        a[:] = kept[-1].uniform(a.shape)
+
+    with pytest.raises(TraceError, match=r"keeps: argument 'function'.*outlives the call"):
+        shadow.jit(keeps)(a)
 
 
 def test_a_function_that_stores_nothing_is_refused():

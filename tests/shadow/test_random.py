@@ -267,3 +267,11 @@ def test_streams_at_length_are_independent():
 def test_streams_beyond_a_million_are_refused():
     with pytest.raises(ParamError, match="split: argument 'count': expected at most 1048576"):
         Random().split(10**9)
+
+
+@pytest.mark.parametrize("mean", [1e16, 1e30, 1e300])
+def test_means_whose_neighbours_are_far(mean):
+    drawn = TensorContainer((1000,), "float64")
+    Random(seed=5).sample_poisson(drawn, mean)
+    share = drawn.numpy() / mean
+    assert abs(share - 1).max() < 1e-6

@@ -424,3 +424,9 @@ def test_no_dtype_is_numpys():
     for net in (x.astype(None), mx.sym.softmax(x, dtype=None)):
         assert json.loads(net.tojson())["nodes"][1]["attrs"] == {"dtype": "float64"}
         assert net.infer_type(x="float32")[1] == [np.float64]
+
+
+def test_what_is_listed_is_there():
+    x = mx.sym.Variable("x")
+    assert all(hasattr(x, name) for name in dir(x))
+    assert not {"T", "grad", "shape"} & {*dir(x)}

@@ -337,3 +337,14 @@ def test_updates_of_weights_alike_are_prepared_once(monkeypatch):
     for x, y in zip(alone, together, strict=True):
         np.testing.assert_array_equal(x.asnumpy(), y.asnumpy())
     assert len(prepared) == 2  # of 12 and of 5 elements
+
+
+def test_what_a_formula_reads_besides_rates_is_told():
+    class Reads(mx.optimizer.Optimizer):
+        def formula(self, weight, grad, states, rates):
+            return (weight - rates.momentum * grad,)
+
+    weight = mx.nd.ones(2)
+    with pytest.raises(AttributeError, match=r"expected lr, wd, or more.*`self.momentum`"):
+        Reads().update(0, weight, weight, None)
+    assert weight.asnumpy().tolist() == [1, 1]

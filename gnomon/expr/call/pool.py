@@ -22,7 +22,7 @@ from gnomon.expr.ext.reduce import reduce
 from gnomon.expr.index import Index
 from gnomon.expr.node import Expr
 from gnomon.expr.reducer import ARGMAX, SUM
-from gnomon.expr.term import Term
+from gnomon.expr.term import Term, compute_dtype
 from gnomon.expr.window import Sizes, places, windows
 from gnomon.ground.record import record
 from gnomon.shape import prod
@@ -360,7 +360,7 @@ class WindowSize(Chainer):
             stop = arena.op("min", start + k, start.like(n + border))
             count = count * (stop - arena.op("max", start, start.like(-border)))
         count = arena.op("max", count, count.like(1))  # a window beyond the end: the mean is 0
-        return arena.cast(count, self.of if self.of.size > 2 else dt.float32)
+        return arena.cast(count, compute_dtype(self.of))
 
 
 @composite

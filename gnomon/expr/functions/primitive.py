@@ -80,7 +80,7 @@ def _fma(a: Any, b: Any, c: Any) -> Any:
     back = total - product
     exact = total + (((product - (total - back)) + (c - back)) + low)
     plain = (np.asarray(a, np.longdouble) * b + c).astype(a.dtype)
-    return np.where(np.isfinite(exact), exact, plain)
+    return np.where(np.isfinite(exact) & (exact != 0), exact, plain)  # which has the zero's sign
 
 
 def _halves(x: Any) -> tuple[Any, Any]:

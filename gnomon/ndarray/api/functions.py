@@ -121,9 +121,7 @@ def _understood(
         inputs = _without_holes(op, inputs)
     elif cls.interleaved:
         inputs = op.arranged(inputs)
-    elif not (cls.variadic or cls.open_inputs):
-        _refuse_missing(op, inputs)
-    if cls.open_inputs:
+    if not cls.variadic:
         _check_count(op, inputs)
     return op, inputs, out, context_of(ctx)
 
@@ -183,12 +181,12 @@ def _missing(op: Any, name: str) -> ParamError:
 
 
 def _check_count(op: Any, inputs: list[Any]) -> None:
-    """For an operator whose names a user decides: ParamError unless each has its array."""
+    """ParamError unless each input has its array; ShapeError where more are given."""
     _refuse_missing(op, inputs)
     names = op.inputs()
     if len(inputs) > len(names):
         expected = f"{len(names)} of them: {', '.join(names) or 'none'}"
-        raise ParamError(complaint(_shown(op), "inputs", expected, len(inputs)))
+        raise ShapeError(complaint(_shown(op), "inputs", expected, len(inputs)))
 
 
 def _shown(op: Any) -> str:

@@ -8,6 +8,7 @@ key is turned by NumPy into the positions of the elements it picks, in the order
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -298,13 +299,20 @@ class Indexing(Array):
         """What a user gives, in this array's dtype where that takes more than to copy it."""
         values = _numbers(np.asarray(value))
         same = isinstance(value, np.ndarray) and value.dtype.kind in "iub"
-        return values if same or self._dtype.kind not in "iu" else converted(value, self._dtype)
+        if same or self._dtype.kind not in "iu":
+            return values
+        try:
+            return converted(value, self._dtype)
+        except TypeError:  # None, which is NaN among floats alone
+            raise _no_numbers(np.asarray(value)) from None
 
     def _fill(self, value: Any) -> None:
         layout = self._layout
         given = {"shape": layout.shape, "dtype": layout.dtype.name}
-        fill = applying("_full", **given, value=value) if value else applying("_zeros", **given)
-        fill((), self)
+        if value or (value.__class__ is not int and math.copysign(1.0, value.real) < 0):  # -0.0
+            applying("_full", **given, value=value)((), self)
+        else:
+            applying("_zeros", **given)((), self)
 
     def _take_over(self, value: Any) -> None:
         """Copy an array of ours here, stretched and converted where that is needed."""
@@ -406,8 +414,15 @@ def _numbers(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
             return values.astype(np.float64)
     except (TypeError, ValueError):
         pass
+    raise _no_numbers(values)
+
+
+def _no_numbers(values: np.ndarray[Any, Any]) -> DTypeError:
+    """The error about values that are no real numbers."""
     got = f"{values.dtype.name} of shape {values.shape}"
-    raise DTypeError(complaint("NDArray.__setitem__", "value", "real numbers", got))
+    if values.dtype.kind == "O":
+        got = f"{values.tolist()!r:.60}"
+    return DTypeError(complaint("NDArray.__setitem__", "value", "real numbers", got))
 
 
 def taking() -> Any:

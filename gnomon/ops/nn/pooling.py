@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 from gnomon.base import ParamError, complaint
+from gnomon.dtype import int64
 from gnomon.expr import call, ext, fn
-from gnomon.expr.node import Expr
+from gnomon.expr.node import Expr, cast
 from gnomon.ops.create import full
 from gnomon.ops.infer import UNKNOWN, Shapes
 from gnomon.ops.nn import window
@@ -105,9 +106,11 @@ class Pooling(Op):
 
     def forward(self, data: Expr) -> Expr:
         order = self.order(data.ndim)
-        x = window.turned(data, order)
+        mean = self.pool_type == "avg" and data.dtype.kind in "iu"  # whose sums have to be held
+        x = window.turned(cast(data, int64) if mean else data, order)
         kernel, stride, pad = self.windows(x.shape[2:])
-        return window.turned(self.pooled(x, kernel, stride, pad), window.inverse(order))
+        found = window.turned(self.pooled(x, kernel, stride, pad), window.inverse(order))
+        return cast(found, data.dtype)
 
     def pooled(
         self, x: Expr, kernel: window.Sizes, stride: window.Sizes, pad: window.Sizes
@@ -133,6 +136,8 @@ class Pooling(Op):
     def same_windows(self, x: Expr, kernel: window.Sizes, stride: window.Sizes) -> Expr:
         """The pooling of windows that begin at all multiples of the stride, cut off at the end."""
         given = {name: getattr(self, name) for name in self.fields}
+        if self.pool_type == "avg" and x.dtype.kind != "f":  # which holds no part of a window
+            given["pool_type"] = "sum"
         plain = Pooling(**{**given, "pooling_convention": "valid", "pad": ()})
         none = (0,) * len(kernel)
         if self.pool_type == "max":
@@ -182,4 +187,4 @@ class PoolingV1(Pooling):
         if self.pool_type == "sum":
             return super().pooled(x, kernel, stride, pad)
         total = type(self)(**{**self._given, "pool_type": "sum"})
-        return total.pooled(x, kernel, stride, pad) / float(math.prod(kernel))
+        return total.pooled(x, kernel, stride, pad) / math.prod(kernel)

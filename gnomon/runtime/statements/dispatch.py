@@ -16,7 +16,7 @@ and nothing is learned, so that every statement comes by here.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, MutableSet, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -48,6 +48,10 @@ _seen: dict[tuple[str, Key], int] = {}
 
 class Tracer(Protocol):
     """Who takes the statements of a thread instead of having them carried out."""
+
+    @property
+    def streams(self) -> MutableSet[Any]:
+        """The random streams that were made since: they begin anew at each call."""
 
     def take(self, stores: Sequence[Store], together: bool) -> None:
         """Statements, in their order; `together`: all values are taken before any is stored."""
