@@ -17,6 +17,7 @@ from gnomon.expr.rewrite import substitute
 from gnomon.expr.term import compute_dtype
 from gnomon.expr.walk import postorder
 from gnomon.ground.record import record
+from gnomon.plan.epilogue import with_epilogue
 from gnomon.plan.statement import Saver, Store, identity
 from gnomon.plan.view import unshaped, views
 
@@ -77,7 +78,12 @@ class _Cutter:
         return next((n for n in postorder(values) if isinstance(n, Call)), None)
 
     def take(self, call: Call) -> None:
-        """Carry out `call`, or put its fallback in its place."""
+        """Carry out `call`, or put something else in its place: more of a call, or its fallback."""
+        values = [s.value for s in self.stores if s is not None]
+        more = with_epilogue(call, values, self.libraries.supported)
+        if more is not None:
+            self.replace(*more)
+            return
         if not self.libraries.supported(call):
             fallback = getattr(call, "fallback", None)
             if fallback is None:
@@ -118,13 +124,14 @@ class _Cutter:
 
     def root(self, call: Call) -> int | None:
         """The statement `dest = scale * call`, if that is all that the call is for."""
-        users = [k for k, s in enumerate(self.stores) if s is not None and core(s.value) is call]
+        inner = core if call.scales else whole
+        users = [k for k, s in enumerate(self.stores) if s is not None and inner(s.value) is call]
         if len(users) != 1:
             return None
         (k,) = users
         store = self.stores[k]
         assert store is not None
-        if store.saver not in ("saveto", "plusto", "minusto"):
+        if store.saver not in (("saveto", "plusto", "minusto") if call.scales else ("saveto",)):
             return None
         return None if any(n is call for n in postorder(self.others(k))) else k
 
@@ -151,6 +158,11 @@ class _Cutter:
 def are_apart(stores: Sequence[Store]) -> bool:
     """Whether no statement updates what another one has stored."""
     return not any(overlap(a.dest, b.dest) for a, b in itertools.combinations(stores, 2))
+
+
+def whole(value: Expr) -> Expr:
+    """`value` as it is."""
+    return value
 
 
 def core(value: Expr) -> Expr:

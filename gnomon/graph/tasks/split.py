@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from gnomon.expr.composite import Call
+from gnomon.expr.ext.reshape import Reshape
 from gnomon.expr.ext.transpose import Transpose
 from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.rewrite import substitute
@@ -18,6 +19,7 @@ from gnomon.expr.walk import postorder
 from gnomon.graph.node import Entry, Node
 from gnomon.graph.tasks.form import Form, Spec, seen_through
 from gnomon.graph.tasks.task import Buffers, Task
+from gnomon.plan.epilogue import with_epilogue
 
 Supported = Callable[[Call], bool]
 DEEPEST = 1000  # steps that each call may take: a cycle of fallbacks must end in an error
@@ -126,7 +128,12 @@ class _Splitter:
         return [n for n in postorder(list(self.left.values())) if isinstance(n, Call)]
 
     def _take(self, call: Call) -> None:
-        """Make a part of `call`, or put its fallback in its place."""
+        """Make a part of `call`, or put something else in its place: more of a call, or its
+        fallback."""
+        more = with_epilogue(call, list(self.left.values()), self.supported)
+        if more is not None:
+            self._replace(dict([more]))
+            return
         if not self.supported(call):
             self._replace({call: call.fallback()})  # type: ignore[attr-defined]
             return
@@ -146,11 +153,11 @@ class _Splitter:
             self._replace({given: self.again[ref]})
 
     def _as_read(self, call: Call) -> Expr:
-        """The transpose of `call` where that is all that anything reads of it, else `call`."""
+        """The transpose or reshape of `call` where that is all that is read of it, else `call`."""
         values = list(self.left.values())
         readers = {id(n): n for n in postorder(values) if any(c is call for c in n.children)}
         only = next(iter(readers.values())) if len(readers) == 1 else None
-        turned = isinstance(only, Transpose) and not any(v is call for v in values)
+        turned = isinstance(only, Transpose | Reshape) and not any(v is call for v in values)
         return only if turned and only is not None else call
 
     def _replace(self, by: Mapping[Expr, Expr]) -> None:
