@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from gnomon.base import Later
 from gnomon.expr.composite import Call
 from gnomon.expr.deferred import Deferred
 from gnomon.expr.node import CHAINER, Buffer, Expr, Map, Scalar
@@ -17,9 +18,13 @@ from gnomon.expr.rewrite import substitute
 from gnomon.expr.term import compute_dtype
 from gnomon.expr.walk import postorder
 from gnomon.ground.record import record
-from gnomon.plan.epilogue import with_epilogue
 from gnomon.plan.statement import Saver, Store, identity
 from gnomon.plan.view import unshaped, views
+
+if TYPE_CHECKING:
+    from gnomon.plan import epilogue
+else:  # for libraries that have some
+    epilogue = Later("gnomon.plan.epilogue")
 
 
 @record()
@@ -39,7 +44,10 @@ Temporary: TypeAlias = Callable[[Expr], Buffer]
 
 
 class Libraries(Protocol):
-    """What the machine's libraries do."""
+    """What the machine's libraries do; `has_epilogues`: they do more as they store a product."""
+
+    @property
+    def has_epilogues(self) -> bool: ...
 
     def supported(self, call: Call) -> bool:
         """Whether one carries out `call`; else its fallback expression does."""
@@ -79,11 +87,12 @@ class _Cutter:
 
     def take(self, call: Call) -> None:
         """Carry out `call`, or put something else in its place: more of a call, or its fallback."""
-        values = [s.value for s in self.stores if s is not None]
-        more = with_epilogue(call, values, self.libraries.supported)
-        if more is not None:
-            self.replace(*more)
-            return
+        if self.libraries.has_epilogues:
+            values = [s.value for s in self.stores if s is not None]
+            more = epilogue.with_epilogue(call, values, self.libraries.supported)
+            if more is not None:
+                self.replace(*more)
+                return
         if not self.libraries.supported(call):
             fallback = getattr(call, "fallback", None)
             if fallback is None:

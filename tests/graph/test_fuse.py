@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 from gnomon import dtype
-from gnomon.expr.call import Affine, Dot
+from gnomon.expr.call import Affine
 from gnomon.expr.composite import Call
 from gnomon.graph import infer
 from gnomon.graph.node import Entry, Graph, Node, variable
@@ -85,14 +85,20 @@ def test_calls_stand_alone():
     assert [t.name for t in whole] == []  # nobody wants the result
     outputs = [node("act", "relu", fc)]
     found, buffers = tasks(outputs, x=(4, 5), w=(3, 5), b=(3,))
-    whole = fuse(found, buffers, set(outputs))
-    product, rest = split(whole, buffers, lambda call: isinstance(call, Dot))
+    product, rest = split(fuse(found, buffers, set(outputs)), buffers, lambda call: True)
     (value,) = product.values.values()
     assert isinstance(value, Call)
     assert product.made[0] in rest.reads
     assert [(s.source, s.view) for s in sharings([product, rest])] == [(product.made[0], False)]
-    (all_of_it,) = split(whole, buffers, lambda call: True)
-    (value,) = all_of_it.values.values()
+
+
+def test_epilogues_are_parts_of_calls():
+    x, w, b = map(variable, ["x", "w", "b"])
+    fc = node("fc", "FullyConnected", x, w, b, num_hidden=3)
+    outputs = [node("act", "relu", fc)]
+    found, buffers = tasks(outputs, x=(4, 5), w=(3, 5), b=(3,))
+    (whole,) = split(fuse(found, buffers, set(outputs)), buffers, lambda call: True, True)
+    (value,) = whole.values.values()
     assert isinstance(value, Affine) and value.relu and len(value.children) == 3
 
 

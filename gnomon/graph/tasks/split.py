@@ -8,8 +8,9 @@ the calls, and what is left. A call without a library becomes its fallback expre
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from gnomon.base import Later
 from gnomon.expr.composite import Call
 from gnomon.expr.ext.reshape import Reshape
 from gnomon.expr.ext.transpose import Transpose
@@ -19,7 +20,11 @@ from gnomon.expr.walk import postorder
 from gnomon.graph.node import Entry, Node
 from gnomon.graph.tasks.form import Form, Spec, seen_through
 from gnomon.graph.tasks.task import Buffers, Task
-from gnomon.plan.epilogue import with_epilogue
+
+if TYPE_CHECKING:
+    from gnomon.plan import epilogue
+else:  # for libraries that have some
+    epilogue = Later("gnomon.plan.epilogue")
 
 Supported = Callable[[Call], bool]
 DEEPEST = 1000  # steps that each call may take: a cycle of fallbacks must end in an error
@@ -55,17 +60,25 @@ def piece(values: Mapping[Ref, Expr], refs: Mapping[int, Ref]) -> Piece:
     return Piece(form, tuple(refs[id(leaf)] for leaf in leaves), tuple(values))
 
 
-def split(tasks: Sequence[Task], buffers: Buffers, supported: Supported) -> list[Task]:
-    """`tasks`, with every call that is `supported` in a task of its own."""
-    return [part for task in tasks for part in _parts(task, buffers, supported)]
+def split(
+    tasks: Sequence[Task], buffers: Buffers, supported: Supported, has_epilogues: bool = False
+) -> list[Task]:
+    """`tasks`, with every call that is `supported` in a task of its own.
+
+    Where libraries have epilogues, what they do to a product as they store it is part of its task.
+    """
+    return [part for t in tasks for part in _parts(t, buffers, supported, has_epilogues)]
 
 
-def _parts(task: Task, buffers: Buffers, supported: Supported) -> list[Task]:
+def _parts(task: Task, buffers: Buffers, supported: Supported, has_epilogues: bool) -> list[Task]:
     form = task.form
     if form is None or not form.has_call:
         return [task]
     read = tuple([buffers.spec(e) if e in buffers else None for e in task.made])
-    found = buffers.once((form, read, supported), lambda: _split(form, read, supported, task.name))
+    found = buffers.once(
+        (form, read, supported, has_epilogues),
+        lambda: _split(form, read, supported, task.name, has_epilogues),
+    )
     return assembled(task, buffers, found)
 
 
@@ -87,9 +100,15 @@ def assembled(task: Task, buffers: Buffers, found: Pieces) -> list[Task]:
     ]
 
 
-def _split(form: Form, read: Sequence[Spec | None], supported: Supported, name: str) -> Pieces:
+def _split(
+    form: Form,
+    read: Sequence[Spec | None],
+    supported: Supported,
+    name: str,
+    has_epilogues: bool = False,
+) -> Pieces:
     """What `form` is split into; `read` are the specs of the values that others may read."""
-    splitter = _Splitter(form, read, supported)
+    splitter = _Splitter(form, read, supported, has_epilogues)
     splitter.split(name)
     between = splitter.between
     specs = tuple((kind, Spec(b.shape, b.dtype, b.strides)) for kind, b in between)
@@ -99,8 +118,14 @@ def _split(form: Form, read: Sequence[Spec | None], supported: Supported, name: 
 class _Splitter:
     """Takes one form apart: `left` are the values still to be done."""
 
-    def __init__(self, form: Form, read: Sequence[Spec | None], supported: Supported) -> None:
-        self.supported = supported
+    def __init__(
+        self,
+        form: Form,
+        read: Sequence[Spec | None],
+        supported: Supported,
+        has_epilogues: bool,
+    ) -> None:
+        self.supported, self.has_epilogues = supported, has_epilogues
         self.left = {Ref("made", k): v for k, v in enumerate(form.values)}
         self.done: list[Piece] = []
         self.between: list[tuple[str, Buffer]] = []
@@ -130,10 +155,11 @@ class _Splitter:
     def _take(self, call: Call) -> None:
         """Make a part of `call`, or put something else in its place: more of a call, or its
         fallback."""
-        more = with_epilogue(call, list(self.left.values()), self.supported)
-        if more is not None:
-            self._replace(dict([more]))
-            return
+        if self.has_epilogues:
+            more = epilogue.with_epilogue(call, list(self.left.values()), self.supported)
+            if more is not None:
+                self._replace(dict([more]))
+                return
         if not self.supported(call):
             self._replace({call: call.fallback()})  # type: ignore[attr-defined]
             return

@@ -32,6 +32,11 @@ class LibrariesOf(NamedTuple):
 
     queue: Queue
 
+    @property
+    def has_epilogues(self) -> bool:
+        """Whether cuBLASLt is installed, which does more as it stores a product."""
+        return self.queue.gpu.driver.lt() is not None
+
     def _doing(self, call: Call) -> Any:
         """The module of the library that carries out `call`, or None."""
         gpu = self.queue.gpu
