@@ -44,10 +44,11 @@ Temporary: TypeAlias = Callable[[Expr], Buffer]
 
 
 class Libraries(Protocol):
-    """What the machine's libraries do; `has_epilogues`: they do more as they store a product."""
+    """What the machine's libraries do."""
 
     @property
-    def has_epilogues(self) -> bool: ...
+    def has_epilogues(self) -> bool:
+        """Whether one does more to a product as it stores it."""
 
     def supported(self, call: Call) -> bool:
         """Whether one carries out `call`; else its fallback expression does."""
@@ -86,7 +87,7 @@ class _Cutter:
         return next((n for n in postorder(values) if isinstance(n, Call)), None)
 
     def take(self, call: Call) -> None:
-        """Carry out `call`, or put something else in its place: more of a call, or its fallback."""
+        """Carry out `call`, or put in its place a call that does more, or its fallback."""
         if self.libraries.has_epilogues:
             values = [s.value for s in self.stores if s is not None]
             more = epilogue.with_epilogue(call, values, self.libraries.supported)
@@ -133,14 +134,15 @@ class _Cutter:
 
     def root(self, call: Call) -> int | None:
         """The statement `dest = scale * call`, if that is all that the call is for."""
-        inner = core if call.scales else whole
-        users = [k for k, s in enumerate(self.stores) if s is not None and inner(s.value) is call]
+        users = [k for k, s in enumerate(self.stores) if s is not None and core(s.value) is call]
         if len(users) != 1:
             return None
         (k,) = users
         store = self.stores[k]
         assert store is not None
-        if store.saver not in (("saveto", "plusto", "minusto") if call.scales else ("saveto",)):
+        if store.saver not in ("saveto", "plusto", "minusto"):
+            return None
+        if not call.scales and (store.saver != "saveto" or store.value is not call):
             return None
         return None if any(n is call for n in postorder(self.others(k))) else k
 
@@ -167,11 +169,6 @@ class _Cutter:
 def are_apart(stores: Sequence[Store]) -> bool:
     """Whether no statement updates what another one has stored."""
     return not any(overlap(a.dest, b.dest) for a, b in itertools.combinations(stores, 2))
-
-
-def whole(value: Expr) -> Expr:
-    """`value` as it is."""
-    return value
 
 
 def core(value: Expr) -> Expr:

@@ -153,8 +153,7 @@ class _Splitter:
         return [n for n in postorder(list(self.left.values())) if isinstance(n, Call)]
 
     def _take(self, call: Call) -> None:
-        """Make a part of `call`, or put something else in its place: more of a call, or its
-        fallback."""
+        """Make a part of `call`, or put in its place a call that does more, or its fallback."""
         if self.has_epilogues:
             more = epilogue.with_epilogue(call, list(self.left.values()), self.supported)
             if more is not None:
