@@ -92,6 +92,14 @@ def test_calls_stand_alone():
     assert [(s.source, s.view) for s in sharings([product, rest])] == [(product.made[0], False)]
 
 
+def test_a_reshape_of_a_call_is_no_task():
+    x, w = variable("x"), variable("w")
+    fc = node("fc", "FullyConnected", x, w, num_hidden=3, flatten=False, no_bias=True)
+    found, buffers = tasks([fc], x=(2, 4, 5), w=(3, 5))
+    (whole,) = split(found, buffers, lambda call: True)
+    assert whole.made == (fc,) and whole.form.has_call
+
+
 def test_epilogues_are_parts_of_calls():
     x, w, b = map(variable, ["x", "w", "b"])
     fc = node("fc", "FullyConnected", x, w, b, num_hidden=3)

@@ -49,7 +49,10 @@ CALLS: dict[str, tuple[Any, ...]] = {
 
 
 class Heuristic(ctypes.Structure):
-    """cublasLtMatmulHeuristicResult_t: an algorithm, which is the library's own, and its needs."""
+    """cublasLtMatmulHeuristicResult_t: an algorithm, which is the library's own, and its needs.
+
+    The algorithm comes first, so that a pointer to this is one to it.
+    """
 
     _fields_ = (
         ("algorithm", c_uint64 * 8),
