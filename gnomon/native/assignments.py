@@ -8,7 +8,6 @@ from copy import copy
 
 from gnomon.native.ir import Value, freeing
 from gnomon.native.kinds import (
-    INT,
     NONE,
     OBJECT,
     KitError,
@@ -129,34 +128,27 @@ class Assignments(Library):
 
     def put_element(self, target: ast.Subscript, value: Value) -> None:
         owner, index = self.operands([target.value, target.slice])
-        if word_type(owner.kind.cls) is not None:
+        cls = owner.kind.cls
+        if word_type(cls) is not None:
             self.store_word(*self.word(owner, self.unboxed(index)), value, "a word")
-            return
-        if owner.kind.cls is dict:
+        elif cls is dict:
             self.call_status("PyDict_SetItem", owner, self.boxed(index), self.boxed(value))
-            return
-        if owner.kind.cls not in (list, Parts):
+        elif cls is list:
+            place, runs = self.unboxed(index), freeing(owner.kind.item())
+            self.call_status("PySequence_SetItem", owner, place, self.boxed(value), runs=runs)
+        elif cls is Parts:
+            place = self.from_end(owner, self.unboxed(index))
+            own = Value(self.take(self.boxed(value)), OBJECT)
+            self.call_status("PyTuple_SetItem", owner, place, own, runs="")
+        else:
             raise KitError(f"elements of {owner.kind} cannot be set")
-        known, number = self.constant(target.slice)
-        place = self.from_end(owner, self.unboxed(index), number if known else None)
-        own = Value(self.take(self.boxed(value)), OBJECT)
-        name = "PyTuple_SetItem" if owner.kind.cls is Parts else "PyList_SetItem"
-        runs = "" if owner.kind.cls is Parts else freeing(owner.kind.item())
-        self.call_status(name, owner, place, own, runs=runs)
 
     def on_Delete(self, node: ast.Delete) -> None:
         for target in node.targets:
             if not isinstance(target, ast.Subscript):
                 raise KitError(f"{ast.unparse(node)!r} is not supported")
             owner, index = self.operands([target.value, target.slice])
-            if owner.kind.cls is deque:
-                self.call_status("PySequence_DelItem", owner, self.unboxed(index))
-                continue
-            if owner.kind.cls is not list:
+            if owner.kind.cls not in (list, deque):
                 raise KitError("del is for elements of lists and deques")
-            known, number = self.constant(target.slice)
-            start = self.from_end(owner, self.unboxed(index), number if known else None)
-            size = self.size(owner)
-            outside = self.value(f"icmp uge i64 {start.text}, {size}")
-            self.refuse(outside, IndexError, "list assignment index out of range")
-            self.cut(owner, start, Value(self.value(f"add i64 {start.text}, 1"), INT))
+            runs = freeing(owner.kind.item())
+            self.call_status("PySequence_DelItem", owner, self.unboxed(index), runs=runs)

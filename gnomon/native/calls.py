@@ -161,12 +161,8 @@ class Calls(Raw):
         return made
 
     def list_clear(self, owner: Value) -> Value:
-        return self.cut(owner, Value("0", INT), Value(self.size(owner), INT))
-
-    def cut(self, owner: Value, start: Value, end: Value) -> Value:
-        """Takes elements out of a list."""
-        runs = freeing(owner.kind.item())
-        return self.call_status("PyList_SetSlice", owner, start, end, NULL, runs=runs)
+        every, runs = (Value("0", INT), Value(str(sys.maxsize), INT)), freeing(owner.kind.item())
+        return self.call_status("PyList_SetSlice", owner, *every, NULL, runs=runs)
 
     def dict_get(self, owner: Value, key: Value) -> Value:
         found = self.call("PyDict_GetItemWithError", "ptr", owner, self.boxed(key), runs=ANY)
