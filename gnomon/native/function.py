@@ -201,12 +201,17 @@ class Lowering(Assignments):
         self.caught(handler)
         if not self.block_of(handler.body):
             if handler.name is not None:
-                self.assign(handler.name, self.nothing())
-                self.set.discard(handler.name)
+                self.end_of(handler.name)
             self.go(on)
             ways.append(self.here())
         self.fresh.clear()
         return self.join(ways, on)
+
+    def end_of(self, name: str) -> None:
+        """A variable has ended, and lets go of what it held."""
+        if self.variables[name].kind.is_object:
+            self.assign(name, self.nothing())
+        self.set.discard(name)
 
     def on_With(self, node: ast.With) -> bool:
         """Statements during which the collector rests."""
@@ -296,6 +301,31 @@ class Lowering(Assignments):
                 self.put_in(place, owner)
                 owner = self.loaded(place)
             self.count(node, Value("0", INT), None, owner)
+
+    def do_all(self, node: ast.expr) -> Value:
+        return self.sought(node, False)
+
+    def do_any(self, node: ast.expr) -> Value:
+        return self.sought(node, True)
+
+    def sought(self, node: ast.expr, truth: bool) -> Value:
+        """This truth if a condition has it of some element, with which the loop ends."""
+        match node:
+            case ast.GeneratorExp(elt, [ast.comprehension(ast.Name() as each, things, [])]):
+                test = elt if truth else ast.UnaryOp(ast.Not(), elt)
+            case _:
+                raise KitError("all() and any() ask `f(x) for x in things`")
+        if each.id in self.locals:
+            raise KitError(f"{each.id!r} is a variable outside as well")
+        found = ast.Name(f"found.{self.number()}")
+        self.put(found, Value(str(not truth).lower(), BOOL))
+        ends = [ast.Assign([found], ast.Constant(truth)), ast.Break()]
+        loop = ast.For(each, things, [ast.If(test, ends, [])], [])
+        self.locals.add(each.id)
+        self.on_For(ast.fix_missing_locations(ast.copy_location(loop, node)))
+        self.locals.remove(each.id)
+        self.end_of(each.id)
+        return self.read(found.id)
 
     def count(self, node: ast.For, first: Value, last: Value | None, owner: Value | None) -> None:
         """A loop that counts: through numbers, or the places of a list or tuple."""
