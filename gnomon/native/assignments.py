@@ -62,7 +62,8 @@ class Assignments(Library):
             raise KitError(f"{ast.unparse(target)!r} cannot be set")
 
     def put_slot(self, target: ast.Attribute, value: Value, plain: bool = False) -> None:
-        fresh = self.fresh.get(named(target.value))
+        name = named(target.value)
+        fresh = self.known.fresh.get(name)
         owner = self.owner_of(target)
         if word_type(owner.kind.cls) is not None:
             self.set_word(owner, target.attr, value)
@@ -71,13 +72,13 @@ class Assignments(Library):
         if plain and slot.refusing and not slot.inner:
             raise KitError(f"{owner.kind} refuses assignments; say `put`")
         text = self.take(self.suited(owner, target.attr, value))
-        if fresh is not None and owner.name is not None:
-            self.fresh[owner.name] = fresh
-        if fresh is not None and target.attr not in fresh:
-            fresh.add(target.attr)
-            self.emit(f"store ptr {text}, ptr {self.slot_at(owner, target.attr)}")
-        else:
+        if fresh is None or target.attr in fresh:
             self.release(*self.exchanged(owner, target.attr, text))
+        else:
+            self.emit(f"store ptr {text}, ptr {self.slot_at(owner, target.attr)}")
+        if fresh is not None:
+            new = {**self.known.fresh, name: fresh | {target.attr}}
+            self.known = self.known._replace(fresh=new)
 
     def exchanged(self, owner: Value, name: str, text: str) -> tuple[str, str]:
         """Set a slot; gives what it held, and what may run when that is released."""

@@ -84,7 +84,7 @@ class Calls(Raw):
             if parameter.required:
                 said = f"{what} {parameter.name!r} is not to be None"
                 self.no_none(value, TypeError, said)
-            self.fresh.pop(value.name or "", None)
+            self.known = self.known.without_fresh(value.name)
         return self.answer_of(made, [value for value, _ in values])
 
     def answer_of(self, made: Any, values: Sequence[Value]) -> Value:
@@ -231,7 +231,7 @@ class Calls(Raw):
         """The tuple that `Parts` became; its variable is empty then."""
         if value.name is None:
             raise KitError("tuple() is for a list, or a variable of Parts")
-        self.set.discard(value.name)
+        self.unset(value.name)
         self.call("kit.filled", "void", value)
         return self.owned(self.take(value), Kind("ptr", tuple, value.kind.items))
 

@@ -106,9 +106,9 @@ class Expressions(Conversions):
         return Value(self.unit.symbol(thing, shown, self.space), kind)
 
     def of_Name(self, node: ast.Name) -> Value:
-        self.fresh.pop(node.id, None)  # it may have another name from here on
+        self.known = self.known.without_fresh(node.id)  # it may have another name from here on
         value = self.given.get(node.id) or self.read(node.id)
-        kind = self.narrow.get(node.id)
+        kind = self.known.narrow.get(node.id)
         if kind is None or (value.kind.cls is not object and issubclass(value.kind.cls, kind.cls)):
             return value
         return value._replace(kind=kind)
