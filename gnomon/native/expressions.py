@@ -16,6 +16,7 @@ from typing import Any
 from gnomon.native.convert import Conversions
 from gnomon.native.ir import ANY, Value
 from gnomon.native.kinds import (
+    BOOL,
     FLOAT,
     GIVEN,
     INT,
@@ -96,6 +97,8 @@ class Expressions(Conversions):
             self.unit.rely(named(node) if node else "", thing, self.space)
         if type(thing) is int:
             return Value(str(thing), INT)
+        if type(thing) is bool:
+            return Value(str(thing).lower(), BOOL)
         if type(thing) is float:
             return Value(f"0x{struct.pack('>d', thing).hex()}", FLOAT)
         shown = repr(thing) if node is None or isinstance(node, ast.Constant) else named(node)

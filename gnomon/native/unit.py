@@ -25,10 +25,8 @@ from gnomon.native.function import Lowering, Made, Parameter, make
 from gnomon.native.helpers import TEXT
 from gnomon.native.ir import NULL, Value
 from gnomon.native.kinds import (
-    BOOL,
     GIVEN,
     INT,
-    NONE,
     OBJECT,
     PLAIN,
     WORDS,
@@ -38,6 +36,7 @@ from gnomon.native.kinds import (
     word_type,
 )
 from gnomon.native.ownership import find_ownership
+from gnomon.native.words import Reals, Words
 from gnomon.runtime.statements import fields
 
 _HINTS = """!0 = !{!"branch_weights", i32 1, i32 4000}
@@ -336,13 +335,6 @@ class Entry(Calls):
 class RawLowering(Lowering):
     """Lowers a function that needs nothing of Python."""
 
-    def thing(self, thing: Any, node: ast.expr | None = None) -> Value:
-        if thing is None:
-            return Value("null", NONE)
-        if isinstance(thing, bool):
-            return Value(str(thing).lower(), BOOL)
-        return super().thing(thing, node)
-
     def call(
         self, name: str, result: str, *given: Value, runs: str = "", fixed: int | None = None
     ) -> str:
@@ -378,7 +370,8 @@ class RawUnit(Unit):
         return super().head_of(function)
 
     def symbol(self, thing: Any, shown: str, space: Mapping[str, Any]) -> str:
-        kind: Any = type(thing)
-        if word_type(kind) is None:
+        if thing is None:
+            return "null"
+        if not isinstance(thing, (Words, Reals)):
             raise KitError(f"{shown}: a raw function has no objects")
         return super().symbol(thing, shown, space)
