@@ -100,17 +100,15 @@ class Assignments(Library):
         self, owner: ast.expr, names: ast.expr, values: ast.expr, unset: ast.expr | None = None
     ) -> Value:
         """`put_all`: old values are let go of when everything is set."""
-        gone = ast.Tuple([]) if unset is None else unset
-        if not (
-            isinstance(names, ast.Tuple)
-            and isinstance(values, ast.Tuple)
-            and isinstance(gone, ast.Tuple)
-        ):
-            raise KitError("put_all: tuples are expected")
-        thing, given = self.of(owner), zip(names.elts, self.operands(values.elts), strict=True)
-        fitted = [(slot_name(name), self.suited(thing, slot_name(name), x)) for name, x in given]
-        changes = [(name, self.take(value)) for name, value in fitted]
-        changes += [(slot_name(name), "null") for name in gone.elts]
+        match names, values, unset or ast.Tuple([]):
+            case ast.Tuple(put), ast.Tuple(given), ast.Tuple(gone):
+                slots = [slot_name(name) for name in put]
+            case _:
+                raise KitError("put_all: tuples are expected")
+        thing, found = self.of(owner), self.operands(given)
+        fitted = [self.suited(thing, *each) for each in zip(slots, found, strict=True)]
+        changes = [(name, self.take(value)) for name, value in zip(slots, fitted, strict=True)]
+        changes += [(slot_name(name), "null") for name in gone]
         for old, runs in [self.exchanged(thing, *change) for change in changes]:
             self.release(old, runs)
         return self.nothing()

@@ -56,6 +56,7 @@ class Unit:
     type_offset: int | None = fields.type_offset()
 
     def __init__(self, functions: Sequence[Any], as_methods: bool = False) -> None:
+        self._functions = functions
         self._made: dict[Any, Made | None] = {}
         self._declared: dict[str, tuple[str, list[str]]] = {}
         self._texts: dict[str, str] = {}
@@ -356,16 +357,12 @@ class RawUnit(Unit):
     short = 20
     helpers, type_offset = "", None
 
-    def __init__(self, functions: Sequence[Any]) -> None:
-        self._entries = functions
-        super().__init__(functions)
-
     def entry(self, function: Any, as_method: bool) -> str:
         self.function(function)
         return ""
 
     def head_of(self, function: Any) -> tuple[str, str]:
-        if function in self._entries:
+        if function in self._functions:
             return "external", f"@{function.__name__}"
         return super().head_of(function)
 
