@@ -207,18 +207,18 @@ class Lowering(Assignments):
         if node.orelse:
             raise KitError("`else` of a loop is not supported")
         head, body, end = self.label(), self.label(), self.label()
-        self.begin_loop(node.body, head, head, end)
+        self.begin_loop(node, head, head, end)
         self.condition(node.test, body, end)
         self.at(body)
         if not self.block_of(node.body):
             self.go(head, back=True)
         self.end_loop()
 
-    def begin_loop(self, body: Sequence[ast.stmt], head: str, again: str, end: str) -> None:
+    def begin_loop(self, node: ast.stmt, head: str, again: str, end: str) -> None:
         """Begin a loop at its head, where no more holds than in every round."""
         self.go(head)
         self.at(head)
-        self.known = self.known.in_loop(stored(body))
+        self.known = self.known.in_loop(stored([node]))
         kinds = {name: self.variables[name].kind for name in self.known.values}
         self.loops.append(Loop(again, end, kinds))
 
@@ -289,7 +289,7 @@ class Lowering(Assignments):
         place, head, step = self.temporary(INT), self.label(), self.label()
         body, end = self.label(), self.label()
         self.put_in(place, first)
-        self.begin_loop(node.body, head, step, end)
+        self.begin_loop(node, head, step, end)
         bound = last.text if last is not None else self.size(owner)  # type: ignore[arg-type]
         index = self.loaded(place)
         self.branch(self.value(f"icmp slt i64 {index.text}, {bound}"), body, end)
