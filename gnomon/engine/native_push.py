@@ -75,15 +75,21 @@ def _are_fit(things: tuple[object, ...], written: bool) -> bool:
         thing = things[k]
         if not isinstance(thing, Var) or thing.deleted or (written and thing.pending_readers):
             return False
-        if any(things[j] is thing for j in range(k)):
-            return False
+        for j in range(k):
+            if things[j] is thing:
+                return False
     return True
 
 
 @native
 def _are_apart(some: tuple[object, ...], others: tuple[object, ...]) -> bool:
     """Whether two tuples have no element in common."""
-    return not any(any(other is one for other in others) for one in some)
+    for k in range(len(some)):
+        one = some[k]
+        for j in range(len(others)):
+            if others[j] is one:
+                return False
+    return True
 
 
 @native
@@ -179,9 +185,13 @@ def _idle_state(engine: EngineState) -> ThreadState | None:
 @native
 def _are_untouched(operator: Operator) -> bool:
     """Whether an operator's function may run at once, as no job or failure is in its way."""
-    if not all(is_free(var) for var in operator.const):
-        return False
-    return all(is_free(var) and is_unread(var) for var in operator.mutate)
+    for var in operator.const:
+        if not is_free(var):
+            return False
+    for var in operator.mutate:  # noqa: SIM110  `all` sets a flag as well
+        if not is_free(var) or not is_unread(var):
+            return False
+    return True
 
 
 @native
