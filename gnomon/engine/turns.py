@@ -74,13 +74,9 @@ def _is_plain(engine: EngineState, job: Job) -> bool:
     """
     if job.kind != SYNC or job.ctx is not None or engine._observer is not None:
         return False
-    for var in job.const:
-        if var.failure is not None:
-            return False
-    for var in job.mutate:  # noqa: SIM110  native code has no generators
-        if var.failure is not None:
-            return False
-    return True
+    if any(var.failure is not None for var in job.const):
+        return False
+    return all(var.failure is None for var in job.mutate)
 
 
 @native

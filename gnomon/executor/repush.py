@@ -80,15 +80,11 @@ def _is_open(engine: Engine, var: Var) -> bool:
 @native
 def _are_open(engine: Engine, const: tuple[Var, ...], mutate: tuple[Var, ...]) -> bool:
     """Whether work behind the program may read these variables, and write those."""
-    for var in const:
-        if not _is_open(engine, var):
-            return False
-    for var in mutate:
-        if not _is_open(engine, var) or not is_read_there_alone(engine, var):
-            return False
-        if var.pending_readers:
-            return False
-    return True
+    if not all(_is_open(engine, var) and not var.pending_readers for var in mutate):
+        return False
+    if not all(is_read_there_alone(engine, var) for var in mutate):
+        return False
+    return all(_is_open(engine, var) for var in const)
 
 
 @native

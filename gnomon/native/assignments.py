@@ -8,7 +8,6 @@ from copy import copy
 
 from gnomon.native.ir import Value, freeing
 from gnomon.native.kinds import (
-    INT,
     NONE,
     OBJECT,
     KitError,
@@ -63,7 +62,8 @@ class Assignments(Library):
             raise KitError(f"{ast.unparse(target)!r} cannot be set")
 
     def put_slot(self, target: ast.Attribute, value: Value, plain: bool = False) -> None:
-        fresh = self.fresh.get(named(target.value))
+        name = named(target.value)
+        fresh = self.known.fresh.get(name)
         owner = self.owner_of(target)
         if word_type(owner.kind.cls) is not None:
             self.set_word(owner, target.attr, value)
@@ -72,13 +72,13 @@ class Assignments(Library):
         if plain and slot.refusing and not slot.inner:
             raise KitError(f"{owner.kind} refuses assignments; say `put`")
         text = self.take(self.suited(owner, target.attr, value))
-        if fresh is not None and owner.name is not None:
-            self.fresh[owner.name] = fresh
-        if fresh is not None and target.attr not in fresh:
-            fresh.add(target.attr)
-            self.emit(f"store ptr {text}, ptr {self.slot_at(owner, target.attr)}")
-        else:
+        if fresh is None or target.attr in fresh:
             self.release(*self.exchanged(owner, target.attr, text))
+        else:
+            self.emit(f"store ptr {text}, ptr {self.slot_at(owner, target.attr)}")
+        if fresh is not None:
+            new = {**self.known.fresh, name: fresh | {target.attr}}
+            self.known = self.known._replace(fresh=new)
 
     def exchanged(self, owner: Value, name: str, text: str) -> tuple[str, str]:
         """Set a slot; gives what it held, and what may run when that is released."""
@@ -100,17 +100,15 @@ class Assignments(Library):
         self, owner: ast.expr, names: ast.expr, values: ast.expr, unset: ast.expr | None = None
     ) -> Value:
         """`put_all`: old values are let go of when everything is set."""
-        gone = ast.Tuple([]) if unset is None else unset
-        if not (
-            isinstance(names, ast.Tuple)
-            and isinstance(values, ast.Tuple)
-            and isinstance(gone, ast.Tuple)
-        ):
-            raise KitError("put_all: tuples are expected")
-        thing, given = self.of(owner), zip(names.elts, self.operands(values.elts), strict=True)
-        fitted = [(slot_name(name), self.suited(thing, slot_name(name), x)) for name, x in given]
-        changes = [(name, self.take(value)) for name, value in fitted]
-        changes += [(slot_name(name), "null") for name in gone.elts]
+        match names, values, unset or ast.Tuple([]):
+            case ast.Tuple(put), ast.Tuple(given), ast.Tuple(gone):
+                slots = [slot_name(name) for name in put]
+            case _:
+                raise KitError("put_all: tuples are expected")
+        thing, found = self.of(owner), self.operands(given)
+        fitted = [self.suited(thing, *each) for each in zip(slots, found, strict=True)]
+        changes = [(name, self.take(value)) for name, value in zip(slots, fitted, strict=True)]
+        changes += [(slot_name(name), "null") for name in gone]
         for old, runs in [self.exchanged(thing, *change) for change in changes]:
             self.release(old, runs)
         return self.nothing()
@@ -129,34 +127,27 @@ class Assignments(Library):
 
     def put_element(self, target: ast.Subscript, value: Value) -> None:
         owner, index = self.operands([target.value, target.slice])
-        if word_type(owner.kind.cls) is not None:
+        cls = owner.kind.cls
+        if word_type(cls) is not None:
             self.store_word(*self.word(owner, self.unboxed(index)), value, "a word")
-            return
-        if owner.kind.cls is dict:
+        elif cls is dict:
             self.call_status("PyDict_SetItem", owner, self.boxed(index), self.boxed(value))
-            return
-        if owner.kind.cls not in (list, Parts):
+        elif cls is list:
+            place, runs = self.unboxed(index), freeing(owner.kind.item())
+            self.call_status("PySequence_SetItem", owner, place, self.boxed(value), runs=runs)
+        elif cls is Parts:
+            place = self.from_end(owner, self.unboxed(index))
+            own = Value(self.take(self.boxed(value)), OBJECT)
+            self.call_status("PyTuple_SetItem", owner, place, own, runs="")
+        else:
             raise KitError(f"elements of {owner.kind} cannot be set")
-        known, number = self.constant(target.slice)
-        place = self.from_end(owner, self.unboxed(index), number if known else None)
-        own = Value(self.take(self.boxed(value)), OBJECT)
-        name = "PyTuple_SetItem" if owner.kind.cls is Parts else "PyList_SetItem"
-        runs = "" if owner.kind.cls is Parts else freeing(owner.kind.item())
-        self.call_status(name, owner, place, own, runs=runs)
 
     def on_Delete(self, node: ast.Delete) -> None:
         for target in node.targets:
             if not isinstance(target, ast.Subscript):
                 raise KitError(f"{ast.unparse(node)!r} is not supported")
             owner, index = self.operands([target.value, target.slice])
-            if owner.kind.cls is deque:
-                self.call_status("PySequence_DelItem", owner, self.unboxed(index))
-                continue
-            if owner.kind.cls is not list:
+            if owner.kind.cls not in (list, deque):
                 raise KitError("del is for elements of lists and deques")
-            known, number = self.constant(target.slice)
-            start = self.from_end(owner, self.unboxed(index), number if known else None)
-            size = self.size(owner)
-            outside = self.value(f"icmp uge i64 {start.text}, {size}")
-            self.refuse(outside, IndexError, "list assignment index out of range")
-            self.cut(owner, start, Value(self.value(f"add i64 {start.text}, 1"), INT))
+            runs = freeing(owner.kind.item())
+            self.call_status("PySequence_DelItem", owner, self.unboxed(index), runs=runs)

@@ -26,10 +26,12 @@ from gnomon.native.ir import (
     Value,
 )
 from gnomon.native.kinds import INT, OBJECT, WORDS, Kind, KitError
+from gnomon.native.known import NOTHING, Known, Narrow
 
 RARE = "!prof !0"  # the first of two ways is taken rarely
 ONCE = "!llvm.loop !1"  # a loop's body is written once
 _TEMPORARY = re.compile(r"%t\d+")
+_SAME: tuple[Narrow, Narrow] = ({}, {})
 _POINTERS = ("getelementptr", "load ptr", "select", "call ptr")  # results that point into operands
 
 
@@ -42,10 +44,8 @@ class Builder:
         self.registers: list[Register] = []
         self.allocas: list[str] = []
         self.variables: dict[str, Register] = {}
-        self.set: set[str] = set()  # variables that have a value here, on whichever way
-        self.optional: set[str] = set()  # those set from slots that may hold None
-        self.narrow: dict[str, Kind] = {}  # what comparisons with classes say of variables here
-        self.fresh: dict[str, set[str]] = {}  # new objects in variables: slots set so far
+        self.known = NOTHING  # what holds here
+        self._known_at: dict[str, Known] = {}  # what holds on all ways to a label so far
         self.line = 0
         self.catch = FAIL  # where errors go
         self.loops: list[Any] = []  # those here, the outermost first
@@ -103,15 +103,39 @@ class Builder:
         return f"L{self.number()}"
 
     def at(self, label: str) -> None:
-        """Begin a block."""
+        """Begin a block; what holds there is what all ways to it know that were written so far."""
         self.block = Block(label)
         self.blocks.append(self.block)
+        self.known = self._known_at.get(label, self.known)
+
+    def join(self, label: str) -> bool:
+        """Begin a block where ways meet; True where none comes."""
+        if label not in self._known_at:
+            return True
+        self.at(label)
+        return False
 
     def go(self, label: str, back: bool = False) -> None:
         self.block.ops.append(Branch((label,), hint=ONCE if back else ""))
+        self._reach(label)
 
-    def branch(self, truth: str, yes: str, no: str, rare: bool = False) -> None:
+    def branch(
+        self,
+        truth: str,
+        yes: str,
+        no: str,
+        rare: bool = False,
+        known: tuple[Narrow, Narrow] = _SAME,
+    ) -> None:
+        """Go one way or the other; `known` is what that says of variables on either."""
         self.block.ops.append(Branch((yes, no), truth, RARE if rare else ""))
+        self._reach(yes, known[0])
+        self._reach(no, known[1])
+
+    def _reach(self, label: str, narrow: Narrow = _SAME[0]) -> None:
+        """One more way leads to a label."""
+        known = self.known.where(narrow)
+        self._known_at[label] = known.joined(self._known_at.get(label, known))
 
     def failure(self) -> str:
         """The label to go to with an error that is raised."""
@@ -129,6 +153,7 @@ class Builder:
         fine = self.label()
         raises = self._raises.get(known) or self.label()
         self.branch(wrong, raises, fine, rare=True)
+        self._reach(self.failure())
         if known not in self._raises:
             self._raises[known] = raises
             self.at(raises)
@@ -241,20 +266,19 @@ class Builder:
     def assign(self, name: str, value: Value) -> None:
         """Set a variable."""
         self.declare(name, value.kind)
-        self.fresh.pop(name, None)
-        if value.fresh:
-            self.fresh[name] = set()
-        self.narrow.pop(name, None)
-        self.set.add(name)
-        (self.optional.add if value.optional else self.optional.discard)(name)
+        self.known = self.known.after(name, value.optional, value.fresh)
         self.put_in(self.variables[name], value)
+
+    def unset(self, name: str) -> None:
+        """A variable has no value from here on."""
+        self.known = self.known._replace(values=self.known.values - {name})
 
     def read(self, name: str) -> Value:
         """What a variable holds."""
-        if name not in self.set:
+        if name not in self.known.values:
             raise KitError(f"{name!r} may not be set here")
         place = self.variables[name]
-        optional = place.kind.is_object and name in self.optional
+        optional = place.kind.is_object and name in self.known.optional
         return self.loaded(place, name=name, optional=optional)
 
     def no_none(self, value: Value, cls: type, said: str) -> Value:

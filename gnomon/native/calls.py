@@ -84,7 +84,7 @@ class Calls(Raw):
             if parameter.required:
                 said = f"{what} {parameter.name!r} is not to be None"
                 self.no_none(value, TypeError, said)
-            self.fresh.pop(value.name or "", None)
+            self.known = self.known.without_fresh(value.name)
         return self.answer_of(made, [value for value, _ in values])
 
     def answer_of(self, made: Any, values: Sequence[Value]) -> Value:
@@ -161,12 +161,8 @@ class Calls(Raw):
         return made
 
     def list_clear(self, owner: Value) -> Value:
-        return self.cut(owner, Value("0", INT), Value(self.size(owner), INT))
-
-    def cut(self, owner: Value, start: Value, end: Value) -> Value:
-        """Takes elements out of a list."""
-        runs = freeing(owner.kind.item())
-        return self.call_status("PyList_SetSlice", owner, start, end, NULL, runs=runs)
+        every, runs = (Value("0", INT), Value(str(sys.maxsize), INT)), freeing(owner.kind.item())
+        return self.call_status("PyList_SetSlice", owner, *every, NULL, runs=runs)
 
     def dict_get(self, owner: Value, key: Value) -> Value:
         found = self.call("PyDict_GetItemWithError", "ptr", owner, self.boxed(key), runs=ANY)
@@ -235,7 +231,7 @@ class Calls(Raw):
         """The tuple that `Parts` became; its variable is empty then."""
         if value.name is None:
             raise KitError("tuple() is for a list, or a variable of Parts")
-        self.set.discard(value.name)
+        self.unset(value.name)
         self.call("kit.filled", "void", value)
         return self.owned(self.take(value), Kind("ptr", tuple, value.kind.items))
 

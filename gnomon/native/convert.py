@@ -63,8 +63,8 @@ class Conversions(Builder):
             if not kind.is_object:
                 raise KitError(f"an object is needed, not {kind}")
             return value
-        if kind == INT and text.lstrip("-").isdigit() and -5 <= int(text) <= 256:
-            return Value(self.unit.literal(int(text)), Kind("ptr", int))
+        if value.number is not None and -5 <= value.number <= 256:
+            return Value(self.unit.literal(value.number), Kind("ptr", int))
         name = "PyLong_FromLongLong" if kind == INT else "PyFloat_FromDouble"
         return self.call_object(name, Kind("ptr", kind.cls), value, runs="")
 

@@ -16,6 +16,7 @@ from typing import Any
 from gnomon.native.convert import Conversions
 from gnomon.native.ir import ANY, Value
 from gnomon.native.kinds import (
+    BOOL,
     FLOAT,
     GIVEN,
     INT,
@@ -96,6 +97,8 @@ class Expressions(Conversions):
             self.unit.rely(named(node) if node else "", thing, self.space)
         if type(thing) is int:
             return Value(str(thing), INT)
+        if type(thing) is bool:
+            return Value(str(thing).lower(), BOOL)
         if type(thing) is float:
             return Value(f"0x{struct.pack('>d', thing).hex()}", FLOAT)
         shown = repr(thing) if node is None or isinstance(node, ast.Constant) else named(node)
@@ -106,9 +109,9 @@ class Expressions(Conversions):
         return Value(self.unit.symbol(thing, shown, self.space), kind)
 
     def of_Name(self, node: ast.Name) -> Value:
-        self.fresh.pop(node.id, None)  # it may have another name from here on
+        self.known = self.known.without_fresh(node.id)  # it may have another name from here on
         value = self.given.get(node.id) or self.read(node.id)
-        kind = self.narrow.get(node.id)
+        kind = self.known.narrow.get(node.id)
         if kind is None or (value.kind.cls is not object and issubclass(value.kind.cls, kind.cls)):
             return value
         return value._replace(kind=kind)
@@ -177,8 +180,7 @@ class Expressions(Conversions):
         if isinstance(node.slice, ast.Slice):
             return self.part(node, node.slice)
         owner, index = self.operands([node.value, node.slice])
-        known, number = self.constant(node.slice)
-        return self.element(owner, self.unboxed(index), number if known else None)
+        return self.element(owner, self.unboxed(index))
 
     def part(self, node: ast.Subscript, part: ast.Slice) -> Value:
         """Some neighbouring bytes."""
@@ -202,7 +204,7 @@ class Expressions(Conversions):
         first = self.call("PyBytes_AsString", "ptr", owner)
         return self.value(f"getelementptr i8, ptr {first}, i64 {index}")
 
-    def element(self, owner: Value, index: Value, number: int | None = None) -> Value:
+    def element(self, owner: Value, index: Value) -> Value:
         """What stands at a place of words, a list or a tuple."""
         if word_type(owner.kind.cls) is not None:
             return self.load_word(*self.word(owner, index))
@@ -219,11 +221,10 @@ class Expressions(Conversions):
             if has_parts(made.kind.cls):
                 self.refuse_others(made.text, made.kind, False, f"an element of a {owner.kind}")
             return made
-        place = self.from_end(owner, index, number)
         name = "PyList_GetItem" if owner.kind.cls is list else "PyTuple_GetItem"
-        found = self.call(name, "ptr", owner, place)
+        found = self.call(name, "ptr", owner, self.from_end(owner, index))
         self.check(self.value(f"icmp eq ptr {found}, null"))
-        kind = owner.kind.item(number)
+        kind = owner.kind.item(index.number)
         if has_parts(kind.cls) and not (owner.trusted and owner.kind.cls is tuple):
             self.refuse_others(found, kind, False, f"an element of a {owner.kind}")
         return Value(found, kind) if owner.kind.cls is tuple else self.borrowed(found, kind)
@@ -234,11 +235,11 @@ class Expressions(Conversions):
         at = f"getelementptr {width}, ptr {owner.text}, i64 {index.text}"
         return self.value(at), width
 
-    def from_end(self, owner: Value, index: Value, number: int | None) -> Value:
+    def from_end(self, owner: Value, index: Value) -> Value:
         """An index as the functions in C take it: those known to be below 0 count from the end."""
-        if number is None or number >= 0:
+        if index.number is None or index.number >= 0:
             return index
-        return Value(self.value(f"add i64 {self.size(owner)}, {number}"), INT)
+        return Value(self.value(f"add i64 {self.size(owner)}, {index.number}"), INT)
 
     def size(self, owner: Value) -> str:
         """The number of elements."""

@@ -18,18 +18,14 @@ from gnomon.native.words import not_annotated
 
 TRUTH = Kind("i8", bool)  # as functions give it: 2 stands for an error
 _NONE = ast.Constant(None)
-#: of variables: which are set, which may be None, and what comparisons say of them
-Here = tuple[set[str], set[str], dict[str, Kind]]
 
 
 class Loop(NamedTuple):
-    """The labels of its next round and its end, and what is known of variables before it."""
+    """The labels of its next round and its end, and the kinds of variables before it."""
 
-    head: str
+    again: str
     end: str
     kinds: dict[str, Kind]
-    set_before: set[str]
-    optional: set[str]
 
 
 class Parameter(NamedTuple):
@@ -152,34 +148,13 @@ class Lowering(Assignments):
     # --- flow -----------------------------------------------------------------------------------
 
     def on_If(self, node: ast.If) -> bool:
-        self.fresh.clear()
         yes, no, on = self.label(), self.label(), self.label()
-        narrow = self.narrow
-        found = self.condition(node.test, yes, no)
-        (known_set, optional, _), ways = self.here(), list[Here]()
-        for label, body, known in ((yes, node.body, found[0]), (no, node.orelse, found[1])):
-            self.set, self.optional = set(known_set), set(optional)
-            self.narrow = narrow | known
+        self.condition(node.test, yes, no)
+        for label, body in ((yes, node.body), (no, node.orelse)):
             self.at(label)
             if not self.block_of(body):
                 self.go(on)
-                ways.append(self.here())
-            self.fresh.clear()
-        return self.join(ways, on)
-
-    def here(self) -> Here:
-        """What is known of variables at this place."""
-        return self.set, self.optional, self.narrow
-
-    def join(self, ways: Sequence[Here], on: str) -> bool:
-        """Go on with what is known on all ways that come here; True where none does."""
-        if not ways:
-            return True
-        self.set = set.intersection(*(known for known, _, _ in ways))
-        self.optional = set.union(*(known for _, known, _ in ways))
-        self.narrow = dict(set.intersection(*(set(kinds.items()) for _, _, kinds in ways)))
-        self.at(on)
-        return False
+        return self.join(on)
 
     def on_Try(self, node: ast.Try) -> bool:
         """Statements whose errors of one class are taken back, then others."""
@@ -188,25 +163,23 @@ class Lowering(Assignments):
         (handler,) = node.handlers
         if handler.type is None or not self.constant(handler.type)[0]:
             raise KitError("`except` has one class")
-        self.fresh.clear()
-        known, narrow, ways, on = set(self.set), self.narrow, list[Here](), self.label()
-        outer, self.catch = self.catch, f"catch.{self.number()}"
+        on, outer, self.catch = self.label(), self.catch, f"catch.{self.number()}"
         if not self.block_of(node.body):
             self.go(on)
-            ways.append(self.here())
         caught, self.catch = self.catch, outer
-        self.set, self.narrow = known, narrow
-        self.optional = self.optional | stored(node.body)
         self.at(caught)
         self.caught(handler)
         if not self.block_of(handler.body):
             if handler.name is not None:
-                self.assign(handler.name, self.nothing())
-                self.set.discard(handler.name)
+                self.end_of(handler.name)
             self.go(on)
-            ways.append(self.here())
-        self.fresh.clear()
-        return self.join(ways, on)
+        return self.join(on)
+
+    def end_of(self, name: str) -> None:
+        """A variable has ended, and lets go of what it held."""
+        if self.variables[name].kind.is_object:
+            self.assign(name, self.nothing())
+        self.unset(name)
 
     def on_With(self, node: ast.With) -> bool:
         """Statements during which the collector rests."""
@@ -228,44 +201,33 @@ class Lowering(Assignments):
         self.at(caught)
         self.end_rest(was_on)
         self.go(self.failure())
-        if not ended:
-            self.at(on)
-        return ended
+        return self.join(on)
 
     def on_While(self, node: ast.While) -> None:
         if node.orelse:
             raise KitError("`else` of a loop is not supported")
         head, body, end = self.label(), self.label(), self.label()
-        self.go(head)
-        self.begin_loop(node.body, head, end)
-        self.at(head)
-        self.narrow = self.narrow | self.condition(node.test, body, end)[0]
+        self.begin_loop(node, head, head, end)
+        self.condition(node.test, body, end)
         self.at(body)
         if not self.block_of(node.body):
             self.go(head, back=True)
         self.end_loop()
 
-    def begin_loop(self, body: Sequence[ast.stmt], head: str, end: str) -> None:
-        """Begin a loop: what holds where it ends also holds where it begins."""
-        self.fresh.clear()
-        self.forget_compared()
-        self.optional = self.optional | stored(body)
-        kinds = {name: self.variables[name].kind for name in self.set}
-        self.loops.append(Loop(head, end, kinds, set(self.set), set(self.optional)))
-
-    def forget_compared(self) -> None:
-        """Forget what comparisons said of variables that may be set in a loop."""
-        self.narrow = {name: kind for name, kind in self.narrow.items() if name in self.given}
+    def begin_loop(self, node: ast.stmt, head: str, again: str, end: str) -> None:
+        """Begin a loop at its head, where no more holds than in every round."""
+        self.go(head)
+        self.at(head)
+        self.known = self.known.in_loop(stored([node]))
+        kinds = {name: self.variables[name].kind for name in self.known.values}
+        self.loops.append(Loop(again, end, kinds))
 
     def end_loop(self) -> None:
-        """Go on behind a loop, with what was known where it began."""
-        self.fresh.clear()
-        self.forget_compared()
+        """Go on behind a loop."""
         loop = self.loops.pop()
         for name, kind in loop.kinds.items():
             if self.variables[name].kind != kind:
                 raise KitError(f"{name!r} is {kind} before a loop that sets it: annotate it")
-        self.set, self.optional = loop.set_before, loop.optional
         self.at(loop.end)
 
     def on_Break(self, node: ast.Break) -> bool:
@@ -273,7 +235,7 @@ class Lowering(Assignments):
         return True
 
     def on_Continue(self, node: ast.Continue) -> bool:
-        self.go(self.loops[-1].head)
+        self.go(self.loops[-1].again)
         return True
 
     def on_For(self, node: ast.For) -> None:
@@ -297,14 +259,37 @@ class Lowering(Assignments):
                 owner = self.loaded(place)
             self.count(node, Value("0", INT), None, owner)
 
+    def do_all(self, node: ast.expr) -> Value:
+        return self.sought(node, False)
+
+    def do_any(self, node: ast.expr) -> Value:
+        return self.sought(node, True)
+
+    def sought(self, node: ast.expr, truth: bool) -> Value:
+        """This truth if a condition has it of some element, with which the loop ends."""
+        match node:
+            case ast.GeneratorExp(elt, [ast.comprehension(ast.Name() as each, things, [])]):
+                test = elt if truth else ast.UnaryOp(ast.Not(), elt)
+            case _:
+                raise KitError("all() and any() ask `f(x) for x in things`")
+        if each.id in self.locals:
+            raise KitError(f"{each.id!r} is a variable outside as well")
+        found = ast.Name(f"found.{self.number()}")
+        self.put(found, Value(str(not truth).lower(), BOOL))
+        ends = [ast.Assign([found], ast.Constant(truth)), ast.Break()]
+        loop = ast.For(each, things, [ast.If(test, ends, [])], [])
+        self.locals.add(each.id)
+        self.on_For(ast.fix_missing_locations(ast.copy_location(loop, node)))
+        self.locals.remove(each.id)
+        self.end_of(each.id)
+        return self.read(found.id)
+
     def count(self, node: ast.For, first: Value, last: Value | None, owner: Value | None) -> None:
         """A loop that counts: through numbers, or the places of a list or tuple."""
         place, head, step = self.temporary(INT), self.label(), self.label()
         body, end = self.label(), self.label()
         self.put_in(place, first)
-        self.go(head)
-        self.begin_loop(node.body, step, end)
-        self.at(head)
+        self.begin_loop(node, head, step, end)
         bound = last.text if last is not None else self.size(owner)  # type: ignore[arg-type]
         index = self.loaded(place)
         self.branch(self.value(f"icmp slt i64 {index.text}, {bound}"), body, end)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gnomon.native.kinds import HARMLESS, OBJECT, Kind
+from gnomon.native.kinds import HARMLESS, INT, OBJECT, Kind
 
 FAIL = "fail"  # the label that leaves the function with the error that is raised
 ANY, HARMLESS_END = "any", "harmless"  # what may run: any code, the end of a number or text
@@ -25,6 +25,11 @@ class Value(NamedTuple):
     trusted: bool = False  # it is what its kind says, as a tuple's elements are, without a look
     optional: bool = False  # it was read from a slot that may hold None
     fresh: bool = False  # a new object, whose slots hold nothing to let go of
+
+    @property
+    def number(self) -> int | None:
+        """The whole number that it is, if that is known now."""
+        return int(self.text) if self.kind == INT and self.text.lstrip("-").isdigit() else None
 
 
 NULL = Value("null", OBJECT)

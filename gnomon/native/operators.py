@@ -9,8 +9,7 @@ from functools import partial
 from gnomon.native.expressions import Expressions
 from gnomon.native.ir import ANY, Value
 from gnomon.native.kinds import BOOL, FLOAT, INT, NONE, SIZED, Kind, KitError, word_type
-
-Narrow = dict[str, Kind]  # variables' kinds, where they were compared
+from gnomon.native.known import Narrow
 
 _COMPARED: dict[type, tuple[str, str]] = {
     ast.Eq: ("eq", "oeq"), ast.NotEq: ("ne", "une"), ast.Lt: ("slt", "olt"),
@@ -32,30 +31,22 @@ _REAL: dict[type, str] = {
 class Operators(Expressions):
     """Values of operators, and ways that truths choose."""
 
-    def condition(self, node: ast.expr, yes: str, no: str) -> tuple[Narrow, Narrow]:
-        """Go one way or the other; what is known of variables' classes on either."""
+    def condition(self, node: ast.expr, yes: str, no: str) -> None:
+        """Go one way or the other."""
         if isinstance(node, ast.BoolOp):
-            return self.conditions(node, yes, no)
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-            return self.condition(node.operand, no, yes)[::-1]
-        found = self.of_class(node)
-        self.branch(self.truth(self.of(node)), yes, no)
-        return found
+            self.conditions(node, yes, no)
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            self.condition(node.operand, no, yes)
+        else:
+            self.branch(self.truth(self.of(node)), yes, no, known=self.of_class(node))
 
-    def conditions(self, node: ast.BoolOp, yes: str, no: str) -> tuple[Narrow, Narrow]:
+    def conditions(self, node: ast.BoolOp, yes: str, no: str) -> None:
         """Go on from one condition to the next, as long as that is needed."""
-        before, both = self.narrow, isinstance(node.op, ast.And)
-        known: Narrow = {}
-        for part in node.values:
-            last = part is node.values[-1]
-            more = (yes if both else no) if last else self.label()
-            found = self.condition(part, *((more, no) if both else (yes, more)))
-            known |= found[0 if both else 1]
-            self.narrow = before | known
-            if not last:
-                self.at(more)
-        self.narrow = before
-        return (known, {}) if both else ({}, known)
+        for part in node.values[:-1]:
+            more = self.label()
+            self.condition(part, *((more, no) if isinstance(node.op, ast.And) else (yes, more)))
+            self.at(more)
+        self.condition(node.values[-1], yes, no)
 
     def of_class(self, node: ast.expr) -> tuple[Narrow, Narrow]:
         """What `type(x) is C` or `isinstance(x, C)` says where it is true, and where not."""
@@ -94,17 +85,14 @@ class Operators(Expressions):
 
     def chosen(self, ways: Sequence[tuple[str, Callable[[], Value]]]) -> Value:
         """The value of whichever way the flow comes by; each begins at its label."""
-        before, end, made, known = self.set, self.label(), [], []
+        end, made = self.label(), []
         for label, make in ways:
-            self.set = set(before)
             self.at(label)
-            made.append((make(), self.block))
-            known.append(self.set)
-        self.set = set.intersection(*known)
-        kind, optional = made[0][0].kind, any(value.optional for value, _ in made)
-        plain = not kind.is_object and all(value.kind == kind for value, _ in made)
+            made.append((make(), self.block, self.known))
+        kind, optional = made[0][0].kind, any(value.optional for value, _, _ in made)
+        plain = not kind.is_object and all(value.kind == kind for value, _, _ in made)
         place = self.temporary(kind if plain else NONE)
-        for value, self.block in made:  # where it ended
+        for value, self.block, self.known in made:  # where it ended
             self.put_in(place, value if plain else self.boxed(value))
             self.go(end)
         self.at(end)
@@ -117,17 +105,10 @@ class Operators(Expressions):
         return self.chosen([(label, partial(truths.__getitem__, label)) for label in truths])
 
     def of_IfExp(self, node: ast.IfExp) -> Value:
-        yes, no, before = self.label(), self.label(), self.narrow
-        found = self.condition(node.test, yes, no)
-
-        def way(part: ast.expr, known: Narrow) -> Value:
-            self.narrow = before | known
-            return self.of(part)
-
-        ways = (yes, partial(way, node.body, found[0])), (no, partial(way, node.orelse, found[1]))
-        made = self.chosen(ways)
-        self.narrow = before
-        return made
+        yes, no = self.label(), self.label()
+        self.condition(node.test, yes, no)
+        parts = {yes: node.body, no: node.orelse}
+        return self.chosen([(label, partial(self.of, parts[label])) for label in parts])
 
     def of_UnaryOp(self, node: ast.UnaryOp) -> Value:
         if isinstance(node.op, ast.Not):

@@ -25,10 +25,8 @@ from gnomon.native.function import Lowering, Made, Parameter, make
 from gnomon.native.helpers import TEXT
 from gnomon.native.ir import NULL, Value
 from gnomon.native.kinds import (
-    BOOL,
     GIVEN,
     INT,
-    NONE,
     OBJECT,
     PLAIN,
     WORDS,
@@ -38,6 +36,7 @@ from gnomon.native.kinds import (
     word_type,
 )
 from gnomon.native.ownership import find_ownership
+from gnomon.native.words import Reals, Words
 from gnomon.runtime.statements import fields
 
 _HINTS = """!0 = !{!"branch_weights", i32 1, i32 4000}
@@ -57,6 +56,7 @@ class Unit:
     type_offset: int | None = fields.type_offset()
 
     def __init__(self, functions: Sequence[Any], as_methods: bool = False) -> None:
+        self._functions = functions
         self._made: dict[Any, Made | None] = {}
         self._declared: dict[str, tuple[str, list[str]]] = {}
         self._texts: dict[str, str] = {}
@@ -336,13 +336,6 @@ class Entry(Calls):
 class RawLowering(Lowering):
     """Lowers a function that needs nothing of Python."""
 
-    def thing(self, thing: Any, node: ast.expr | None = None) -> Value:
-        if thing is None:
-            return Value("null", NONE)
-        if isinstance(thing, bool):
-            return Value(str(thing).lower(), BOOL)
-        return super().thing(thing, node)
-
     def call(
         self, name: str, result: str, *given: Value, runs: str = "", fixed: int | None = None
     ) -> str:
@@ -364,21 +357,18 @@ class RawUnit(Unit):
     short = 20
     helpers, type_offset = "", None
 
-    def __init__(self, functions: Sequence[Any]) -> None:
-        self._entries = functions
-        super().__init__(functions)
-
     def entry(self, function: Any, as_method: bool) -> str:
         self.function(function)
         return ""
 
     def head_of(self, function: Any) -> tuple[str, str]:
-        if function in self._entries:
+        if function in self._functions:
             return "external", f"@{function.__name__}"
         return super().head_of(function)
 
     def symbol(self, thing: Any, shown: str, space: Mapping[str, Any]) -> str:
-        kind: Any = type(thing)
-        if word_type(kind) is None:
+        if thing is None:
+            return "null"
+        if not isinstance(thing, (Words, Reals)):
             raise KitError(f"{shown}: a raw function has no objects")
         return super().symbol(thing, shown, space)

@@ -44,11 +44,10 @@ def is_free(
     sides: Reals, classes: Reals, kept: Words, found: int, count: int, k: int, limit: float
 ) -> bool:
     """Whether none of the `found` boxes that were kept covers a box of its class."""
-    for j in range(found):
-        i = kept[j]
-        if classes[i] == classes[k] and covers(sides, count, i, k, limit):
-            return False
-    return True
+    return not any(
+        classes[kept[j]] == classes[k] and covers(sides, count, kept[j], k, limit)
+        for j in range(found)
+    )
 
 
 @native

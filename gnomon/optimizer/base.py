@@ -28,7 +28,6 @@ from gnomon.ops.update import Update, bounded
 from gnomon.optimizer.checked import METHODS, one_by_one
 from gnomon.optimizer.fused import FusedUpdates, Given, Item, Join, Rates
 from gnomon.optimizer.rows import push_sparse
-from gnomon.optimizer.steady import ways
 from gnomon.registry import Registry, class_name, enter_class
 
 # Attributes that formulas do not read as constants: they change, and compile nothing anew.
@@ -392,8 +391,7 @@ class Optimizer(KeywordHints):
         counts = self._index_update_count
         if given.counts is counts:
             given.count += 1
-            _, _, count_updates = ways(len(given.indices))
-            count_updates(counts, tuple(given.indices), given.count)
+            counts.update(dict.fromkeys(given.indices, given.count))
             self.num_update = max(self.num_update, given.count)
             return
         self._update_counts(given.indices)

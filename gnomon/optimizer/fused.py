@@ -24,11 +24,12 @@ from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.elsewhere import check_together
 from gnomon.ndarray.core.layout import dense, strided
 from gnomon.ndarray.lazy.batch import Batch, Group, flat, overlapping
-from gnomon.optimizer.steady import ways
 from gnomon.runtime.execution.stream import Pair
 from gnomon.runtime.statements.prepare import Store
 
 _PLACE = attrgetter("_address")
+#: where an array is: pending, or in which memory
+_MEMORY = attrgetter("_pending_in", "_chunk.address", "_offset")
 
 #: (weight, gradient, states, rates) -> the new weight and the new states, all of one dtype
 Formula = Callable[[Expr, Expr, Sequence[Expr], "Rates"], Sequence[Expr]]
@@ -82,12 +83,12 @@ class Given:
     which all of it has the count `count`; None where counts differ. `is_plain` says that no factor
     is on any rate, as of `changes` and the table `things`; `is_usual` that arrays are of the usual
     class, `is_sparse` that one is in sparse storage. `bound` is the work of `owner` on the arrays
-    where they were at `places`.
+    where they were in `memory`.
     """
 
     __slots__ = (
         "arrays", "bound", "changes", "count", "counts", "grads", "indices", "is_plain",
-        "is_sparse", "is_steady", "is_usual", "items", "numbers", "owner", "places", "rates",
+        "is_sparse", "is_steady", "is_usual", "items", "memory", "numbers", "owner", "rates",
         "states", "things", "weights",
     )  # fmt: skip
 
@@ -116,7 +117,7 @@ class Given:
         self.changes = -1
         self.is_plain = False
         self.owner: Any = None
-        self.places: list[int] = []
+        self.memory: list[Any] = []
         self.bound: Bound | None = None
 
     def _check_together(self) -> None:
@@ -215,11 +216,9 @@ class FusedUpdates:
 
     def _bound_to(self, given: Given, count: int) -> Bound | None:
         """The updates of these very arrays, by `count` rates; None where they share memory."""
-        are_at, _, _ = ways(len(given.arrays))
-        if given.owner is self and are_at(given.arrays, given.places):
+        if given.owner is self and list(map(_MEMORY, given.arrays)) == given.memory:
             return given.bound
-        places = list(map(_PLACE, given.arrays))
-        key = (*places, *[x._layout for x in given.arrays])
+        key = (*map(_PLACE, given.arrays), *[x._layout for x in given.arrays])
         if key not in self._bound:
             made = None
             if not _overlap(given.items):
@@ -227,7 +226,8 @@ class FusedUpdates:
             if len(self._bound) >= self.KEPT_BOUND:
                 self._bound.clear()
             self._bound[key] = made
-        given.owner, given.places, given.bound = self, places, self._bound[key]
+        given.owner, given.bound = self, self._bound[key]
+        given.memory = list(map(_MEMORY, given.arrays))
         return given.bound
 
     def _push(self, items: Sequence[Item], arrays: Sequence[Any], rates: Sequence[float]) -> None:

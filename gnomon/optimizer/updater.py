@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import repeat
+from operator import is_
 from typing import TYPE_CHECKING, Any
 
 from gnomon.base import FormatError, Later, check_kind, complaint
@@ -10,12 +12,13 @@ from gnomon.executor.latest import latest
 from gnomon.optimizer.base import Optimizer
 from gnomon.optimizer.fused import Join
 from gnomon.optimizer.states import dumps, loads
-from gnomon.optimizer.steady import ways
 
 if TYPE_CHECKING:
     from gnomon.executor import later
 else:
     later = Later("gnomon.executor.later")
+
+_ABSENT = object()  # None is a state, too
 
 
 class Updater:
@@ -38,8 +41,8 @@ class Updater:
         if not isinstance(index, (list, tuple)):
             index, grad, weight = [index], [grad], [weight]
         states = self._last
-        _, are_known, _ = ways(len(index))
-        if not are_known(self.states, tuple(index), states):
+        now = map(self.states.get, index, repeat(_ABSENT))
+        if len(index) != len(states) or not all(map(is_, now, states)):
             states = tuple([self._state(i, w) for i, w in zip(index, weight, strict=True)])
             self._last = states
         if join is None and latest.pushed is not None and weight:

@@ -44,6 +44,16 @@ def sets(xs: tuple[Leaf, ...], name: str) -> object:
 
 
 @native
+def conditions(xs: list[Leaf], ys: tuple[Leaf, ...], n: int, count: Callable[[], int]) -> object:
+    """What is asked of each element ends with the question, as does its variable."""
+    few = all(k < n and xs[k].name is not ABSENT for k in range(len(xs)))
+    if few and any(cast(int, fresh_leaf(cast(int, x.name)).name) == n for x in xs):
+        return (few, count(), not any(any(y is x for y in ys) for x in xs))
+    made = all(popped_leaf(xs) is not None and cast(int, y.name) == 3 for y in ys)
+    return (made, count(), len(xs), any(x is ys for x in (xs, ys)))
+
+
+@native
 def spread(x: list[Leaf], *rest: object) -> object:
     every = tuple(x)
     return (callable(explode), callable(every), every, explode(*rest))
@@ -193,6 +203,7 @@ def given_of(function: Any, chance: random.Random) -> tuple[Any, ...]:
     makers: dict[str, Callable[[], tuple[Any, ...]]] = {
         "queues": lambda: (deque(leaves(chance)), small()),
         "sets": lambda: (tuple(leaves(chance)), chance.choice(["eel", "", "e"])),
+        "conditions": lambda: (leaves(chance), tuple(leaves(chance)), small(), living),
         "spread": lambda: (leaves(chance), *leaves(chance)),
         "raised": lambda: (max(0, small()), leaf),
         "collector": lambda: (node(chance), small()),
@@ -208,5 +219,6 @@ def given_of(function: Any, chance: random.Random) -> tuple[Any, ...]:
 
 
 ALL = (
-    queues, sets, spread, raised, collector, bits, cut, place, left_out, rounds, replaced, last_left
+    queues, sets, conditions, spread, raised, collector, bits, cut, place, left_out, rounds,
+    replaced, last_left,
 )  # fmt: skip

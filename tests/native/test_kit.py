@@ -367,6 +367,12 @@ REFUSED = {
     "def f(*x: int) -> object:\n    return x": (2, "an object is needed"),
     "def f(**x: int) -> object:\n    return x": (1, "parameters"),
     "def f(x: object, *y: object) -> object:\n    return f(x, x, *y)": (2, "behind one argument"),
+    "def f(x: list[int]) -> object:\n    return any([k for k in x])": (2, "any() ask"),
+    "def f(x: list[int], k: int) -> object:\n    return all(k for k in x)": (2, "outside as well"),
+    "def f(x: object, y: list[int]) -> object:\n    if type(x) is Point:\n        for x in y:\n"
+    "            pass\n        return x.y\n    return x": (5, "object has no slot 'y'"),
+    "def f(x: object) -> object:\n    if type(x) is Point:\n        while x:\n"
+    "            x = object()\n        return x.y\n    return x": (5, "object has no slot 'y'"),
     "def f(x: object) -> object:\n    raise x": (2, "an exception is expected"),
     "def f(x: object) -> object:\n    try:\n        f(x)\n    except:\n        pass": (
         2,

@@ -20,13 +20,9 @@ from gnomon.ndarray.core.chunk import Chunk
 @native
 def _are_free(read: list[Chunk], written: list[Chunk]) -> bool:
     """Whether no job is in the way of a kernel, and no failure."""
-    for chunk in read:
-        if not is_free(chunk):
-            return False
-    for chunk in written:  # noqa: SIM110  native code has no generators
-        if not is_free(chunk) or not is_unread(chunk):
-            return False
-    return True
+    if not all(is_free(chunk) for chunk in read):
+        return False
+    return all(is_free(chunk) and is_unread(chunk) for chunk in written)
 
 
 @native

@@ -230,10 +230,7 @@ def _part(record: Recorded, array: Array, arrays: tuple[object, ...], k: int) ->
     chunk = array._chunk
     if chunk.shared or chunk.failure is not None or chunk.ctx is not record.ctx:
         return None
-    for j in range(k):
-        if arrays[j] is array:
-            return None
-    return array._layout
+    return None if any(arrays[j] is array for j in range(k)) else array._layout
 
 
 @native

@@ -246,22 +246,13 @@ def _is_entered(
     const: list[Chunk] = []
     for k in range(len(arrays)):
         chunk = cast(Array, arrays[k])._chunk
-        if not _is_in(const, chunk):
+        if not any(one is chunk for one in const):
             const.append(chunk)
     mutate: list[Chunk] = []
     for array in made:
         put(array._chunk, "version", 0)
         mutate.append(array._chunk)
     return entered_behind(engine, long.template, tuple(const), tuple(mutate), long.name, task)
-
-
-@native
-def _is_in(chunks: list[Chunk], chunk: Chunk) -> bool:
-    """Whether a list has a chunk."""
-    for one in chunks:  # noqa: SIM110  native code has no generators
-        if one is chunk:
-            return True
-    return False
 
 
 @native

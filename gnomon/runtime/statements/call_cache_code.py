@@ -253,11 +253,7 @@ def _is_as_noted(x: object, noted: object) -> bool:
         return _is_alike(x, noted)
     if type(noted) is not tuple or len(x) != len(noted):
         return False
-    for k in range(len(x)):
-        element = x[k]
-        if not _is_alike(element, noted[k]):
-            return False
-    return True
+    return all(_is_alike(x[k], noted[k]) for k in range(len(x)))
 
 
 @native
@@ -273,10 +269,7 @@ def known_call(function: object, given: tuple[Any, ...]) -> Words:
     if entry.address == 0:
         return entry
     noted = cast("tuple[object, ...]", there(entry[0]))
-    for k in range(count):
-        if not _is_as_noted(given[k], noted[k]):
-            return Words(0)
-    return entry
+    return entry if all(_is_as_noted(given[j], noted[j]) for j in range(count)) else Words(0)
 
 
 @native
