@@ -116,7 +116,7 @@ given = (net, size) if worker.startswith("imperative") else (net, size, True)
 importlib.import_module(worker).setup(*given)
 print(time.time() - began)
 """
-SIZES = "module", "lstm", "block", "attention", "recorded"
+SIZES = "module", "lstm", "block", "attention", "recorded", "images"
 PROGRAMS = {"lenet": ("train", 32), "transformer": ("imperative", 2), "lstm": ("train", 20),
             "resnet20": ("train", 32)}  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Steps of networks on batches of many sizes: `first_sizes.py PACKAGE ROW COUNT`.
+"""Steps of networks, and others, on data of many sizes: `first_sizes.py PACKAGE ROW COUNT`.
 
 Prints milliseconds of processor time, medians: of a size's first step, of its fourth where all
 sizes take turns, and of one that follows others of the same size.
@@ -94,11 +94,28 @@ def trained(net: Any, hybrid: bool, *shape: int) -> Steps:
     return of_size
 
 
+def images() -> Steps:
+    """Images of many sizes, normalised, and their channels brought to the front."""
+    mean, deviation = mx.nd.array([0.485, 0.456, 0.406]), mx.nd.array([0.229, 0.224, 0.225])
+
+    def of_size(n: int) -> Step:
+        pixels = mx.nd.array(DRAW.randint(0, 256, (n, 2 * n + 3, 3)))
+
+        def step() -> None:
+            found = mx.nd.transpose((pixels / 255 - mean) / deviation, axes=(2, 0, 1))
+            found.wait_to_read()
+
+        return step
+
+    return of_size
+
+
 ROWS: dict[str, Callable[[], Steps]] = {
     "module": module,
     "lstm": lstm,
     "block": lambda: trained(gluon_nets.lenet(), True, -1, 1, 28, 28),
     "attention": lambda: trained(gluon_nets.Layer(), True, 4, -1, 64),
+    "images": images,
     "recorded": lambda: trained(gluon_nets.Layer(), False, 4, -1, 64),
 }
 

@@ -181,6 +181,15 @@ def added(draw, x):
     return (a - x[..., :1].size).asnumpy(), x + x * number - x[..., :1].size
 
 
+def gapped(draw, x):
+    """Operators that are element-wise, of an operand that has gaps and one that may have."""
+    wide = np.concatenate([x, x], -1)
+    a = nd.array(wide, dtype=x.dtype)[..., : x.shape[-1]]
+    b = nd.array(x, dtype=x.dtype) if draw.random() < 0.5 else a
+    number = draw.randint(1, 9)
+    return nd.relu(a * number - b).asnumpy(), np.maximum(x * number - x, 0)
+
+
 CHAINED = {"broadcast_add": np.add, "broadcast_minus": np.subtract, "broadcast_maximum": np.maximum}
 
 
@@ -208,7 +217,7 @@ def chained(draw, x):
 KINDS = {
     **{name: lambda draw, x, name=name: reduced(draw, x, name) for name in ("sum", "mean", "max")},
     **{f.__name__: f for f in (turned, cut, mirrored, swapped, stretched, viewed, parted, added)},
-    **{f.__name__: f for f in (kept, chained, spread)},
+    **{f.__name__: f for f in (kept, chained, spread, gapped)},
 }
 
 

@@ -51,19 +51,23 @@ InPlace = tuple[tuple[int, Near], ...]
 class Rule(Frozen):
     """How an operator joins a trace: its result, and the operands that must lie in memory.
 
-    It is `flat` where it is the same for every shape: element-wise, on dense operands of one shape.
+    It is `even` where it is element-wise on operands of one shape, `flat` where these are dense: it
+    is the same for every shape then.
     """
 
-    __slots__ = ("fields", "flat", "kind", "layout", "op", "shape", "spread")
+    __slots__ = ("even", "fields", "flat", "kind", "layout", "op", "shape", "spread")
 
     flat: bool
     shape: tuple[int, ...]
 
     def __init__(
-        self, op: Any, sharing: Sharing, layout: Layout, spread: set[int], flat: bool = False
+        self, op: Any, sharing: Sharing, layout: Layout, layouts: Layouts, spread: set[int]
     ) -> None:
+        """`layouts` are those of the operands."""
+        even = is_even(op, layouts)
         put(self, "op", op)
-        put(self, "flat", flat)
+        put(self, "even", even)
+        put(self, "flat", even and all(x.strides is None for x in layouts))
         put(self, "kind", sharing.kind)
         put(self, "fields", sharing.fields)
         put(self, "layout", layout)
@@ -91,10 +95,10 @@ def rule_of(op: Any, sharing: Sharing, layouts: Layouts) -> Rule | None:
     return found
 
 
-def _are_alike(layouts: Layouts) -> bool:
-    """Whether all are dense, and of one shape."""
+def is_even(op: Any, layouts: Layouts) -> bool:
+    """Whether an operator is element-wise on operands of these layouts, all of one shape."""
     shape = layouts[0].shape
-    return all(x.strides is None and x.shape == shape for x in layouts)
+    return op.elementwise and all(x.shape == shape for x in layouts)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -111,11 +115,9 @@ def _rule(op: Any, sharing: Sharing, layouts: Layouts) -> Rule | None:
         return None
     if op.moves is not None or op.reduces is not None:
         return None
-    flat = op.elementwise and _are_alike(layouts)
-    if flat or op.stretches:
-        known = _known_rule(op, sharing, layouts, flat)
-        if known is not None:
-            return known
+    known = _known_rule(op, sharing, layouts)
+    if known is not None:
+        return known
     ranked = tuple([(len(x.shape), x.dtype) for x in layouts])
     if ranked in sharing.kind.no_maps:  # of other sizes it may be one, which need not wait
         return None
@@ -140,22 +142,24 @@ def _rule(op: Any, sharing: Sharing, layouts: Layouts) -> Rule | None:
             return None
     if op.elementwise:
         sharing.kind.results[tuple([x.dtype for x in layouts])] = dtype
-    return Rule(op, sharing, dense(shape, dtype), spread, flat)
+    return Rule(op, sharing, dense(shape, dtype), layouts, spread)
 
 
-def _known_rule(op: Any, sharing: Sharing, layouts: Layouts, flat: bool) -> Rule | None:
+def _known_rule(op: Any, sharing: Sharing, layouts: Layouts) -> Rule | None:
     """The rule of an element-wise operator that has one for operands of other shapes."""
     result = sharing.kind.results.get(tuple([x.dtype for x in layouts]))
     if result is None or not all(x.size for x in layouts):
         return None
-    if flat:
-        return Rule(op, sharing, dense(layouts[0].shape, result), set(), True)
+    if is_even(op, layouts):
+        return Rule(op, sharing, dense(layouts[0].shape, result), layouts, set())
+    if not op.stretches:
+        return None
     try:
         shape = broadcast_shapes(*[x.shape for x in layouts])
     except ShapeError:  # the usual way tells what is wrong
         return None
     spread = {k for k, x in enumerate(layouts) if x.shape != shape}
-    return Rule(op, sharing, dense(shape, result), spread)
+    return Rule(op, sharing, dense(shape, result), layouts, spread)
 
 
 def rounded(value: Expr) -> Expr:
@@ -253,7 +257,7 @@ class TraceNode(Frozen):
 
     def is_over(self, shape: tuple[int, ...]) -> bool:
         """Whether the last operator is a map of operands stretched to this shape, if at all."""
-        return self.layout.shape == shape and (self.rule.flat or self.rule.op.stretches)
+        return self.layout.shape == shape and (self.rule.even or self.rule.op.stretches)
 
     def recipe(
         self, outs: tuple[int, ...], target: Target | None = None, in_place: InPlace = ()
