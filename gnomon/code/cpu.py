@@ -11,7 +11,7 @@ for them, whose own `total` is 0.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from gnomon import dtype as dt
 from gnomon.code.emit import Value
@@ -22,6 +22,7 @@ from gnomon.code.square import SquareWriter, across
 from gnomon.code.target import Target
 from gnomon.code.values import STREAM, Arguments
 from gnomon.expr.term import Term, mask_of
+from gnomon.ground.named import NamedTuple
 from gnomon.plan.ir import Kernel, Own, Phase, Put
 from gnomon.plan.schedule import row_offset, stride
 from gnomon.plan.terms import index_terms, postorder

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from gnomon.base import DTypeError, complaint
+from gnomon.ground.named import NamedTuple
 
 
 class _NamedShape(NamedTuple):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from gnomon import dtype as dtypes
 from gnomon.base import FormatError, ParamError, ShapeError, complaint
+from gnomon.ground.named import NamedTuple
 from gnomon.io.rows import RowIter, Rows, dense
 from gnomon.io.source import Part, files, read
 from gnomon.ndarray.sparse import csr_matrix

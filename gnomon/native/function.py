@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from gnomon.ground.collector import resting
+from gnomon.ground.named import NamedTuple
 from gnomon.native.assignments import Assignments
 from gnomon.native.builder import stored
 from gnomon.native.emit import Emitter

@@ -8,8 +8,7 @@ temporary. Sets of registers are integers with one bit for each.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from gnomon.ground.named import NamedTuple
 from gnomon.native.kinds import HARMLESS, OBJECT, Kind
 
 FAIL = "fail"  # the label that leaves the function with the error that is raised

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from gnomon.base import ParamError, complaint, nearest
+from gnomon.ground.named import NamedTuple
 from gnomon.ops import registry
 from gnomon.ops.signature import ANY_KIND
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numbers
 import struct
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from gnomon.base import FormatError, GnomonError, ParamError, check_kind, complaint
 from gnomon.ground.lock import load_module
+from gnomon.ground.named import NamedTuple
 
 
 class IRHeader(NamedTuple):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from gnomon import dtype as dtypes
 from gnomon.base import ParamError, complaint
 from gnomon.dtype import DType
+from gnomon.ground.named import NamedTuple
 from gnomon.shape import prod
 
 Shape = tuple[int, ...]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from gnomon.base import GnomonError
 from gnomon.gluon.block.structure import flatten
+from gnomon.ground.named import NamedTuple
 from gnomon.shape import prod
 from gnomon.symbol import Symbol
 

@@ -10,12 +10,13 @@ import mmap
 import os
 import tempfile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from gnomon import ndarray as nd
 from gnomon.gluon.data.batches import as_ndarray
+from gnomon.ground.named import NamedTuple
 
 ALIGNED = 64
 IN_MEMORY = Path("/dev/shm")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from gnomon.base import complaint
 from gnomon.context import Context, current_context
+from gnomon.ground.named import NamedTuple
 
 
 class Deferred(NamedTuple):

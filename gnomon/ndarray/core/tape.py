@@ -12,9 +12,10 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from gnomon.graph.gradient import Gradient, look
+from gnomon.ground.named import NamedTuple
 from gnomon.ground.record import put
 
 _numbers = itertools.count()

@@ -12,10 +12,11 @@ import functools
 import sys
 import threading
 from types import MemberDescriptorType
-from typing import Any, NamedTuple
+from typing import Any
 
 from gnomon import config
 from gnomon.ground.lock import reentrant
+from gnomon.ground.named import NamedTuple
 
 WORD = ctypes.sizeof(ctypes.c_size_t)
 

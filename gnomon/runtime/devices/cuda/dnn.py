@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from gnomon.dtype import DType
+from gnomon.ground.named import NamedTuple
 from gnomon.ground.record import record
 
 Sizes = tuple[int, ...]
