@@ -25,6 +25,7 @@ SOURCES = (
     "shape.py",
     "expr",
     "ground/levels.py",
+    "ground/named.py",
     "ground/record.py",
     "native",
     "plan",
