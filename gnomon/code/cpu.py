@@ -11,7 +11,6 @@ for them, whose own `total` is 0.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
 
 from gnomon import dtype as dt
 from gnomon.code.emit import Value
@@ -35,8 +34,8 @@ NEAR = 2  # counters of the innermost loop over blocks
 AS_IT_IS = "nounwind noinline optnone"
 ALIGNED = 4  # registers: a loop over fewer elements does not begin at a boundary
 
-Range: TypeAlias = tuple[Value, Value]
-Counted: TypeAlias = tuple[int | None, Value]  # a variable, None for a row's blocks; its extent
+Range = tuple[Value, Value]
+Counted = tuple[int | None, Value]  # a variable, None for a row's blocks; its extent
 
 
 def first_argument(phases: int) -> int:

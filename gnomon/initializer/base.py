@@ -16,9 +16,12 @@ from typing import Any
 import numpy as np
 
 from gnomon.base import DTypeError, KeywordHints, ParamError, complaint
-from gnomon.registry import Registry, class_name, get_alias_func
+from gnomon.ground.family import Family
+from gnomon.registry import class_name, get_alias_func
 
-INITIALIZERS: Registry[type[Initializer]] = Registry("initializer", ignore_case=True)
+INITIALIZERS: Family[type[Initializer]] = Family(
+    "initializer", "gnomon.initializer", ignore_case=True
+)
 
 
 class InitDesc(str):

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from gnomon.base import KeywordHints, ShapeError, UnknownNameError, check_kind, complaint
-from gnomon.registry import Registry, class_name, get_alias_func
+from gnomon.ground.family import Family
+from gnomon.registry import class_name, get_alias_func
 
 Value = tuple[Any, Any]
-METRICS: Registry[type[EvalMetric]] = Registry("metric", ignore_case=True)
+METRICS: Family[type[EvalMetric]] = Family("metric", "gnomon.metric", ignore_case=True)
 
 
 class EvalMetric(KeywordHints):

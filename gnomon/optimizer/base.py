@@ -19,6 +19,7 @@ import numpy as np
 
 from gnomon.base import KeywordHints, ParamError, ShapeError, check_kind, complaint
 from gnomon.expr.node import Expr
+from gnomon.ground.family import Family
 from gnomon.lr_scheduler import LRScheduler
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.mode import mode
@@ -29,14 +30,14 @@ from gnomon.optimizer.checked import METHODS, one_by_one
 from gnomon.optimizer.fused import FusedUpdates, Given, Item, Join, Rates
 from gnomon.optimizer.rows import push_sparse
 from gnomon.optimizer.steady import ways
-from gnomon.registry import Registry, class_name
+from gnomon.registry import class_name
 
 # Attributes that formulas do not read as constants: they change, and compile nothing anew.
 _NOT_COMPILED = frozenset(("lr", "wd", "rescale_grad", "num_update", "begin_num_update"))
 _ASKED = "_get_lr", "_get_wd"  # what subclasses define, or the same of several, as with MXNet
 _NUMBERS = frozenset((int, float, bool, type(None)))
 
-OPTIMIZERS: Registry[type[Optimizer]] = Registry("optimizer", ignore_case=True)
+OPTIMIZERS: Family[type[Optimizer]] = Family("optimizer", "gnomon.optimizer", ignore_case=True)
 
 
 class ScheduleWarning(ParamError, UserWarning):
@@ -63,7 +64,7 @@ class Optimizer(KeywordHints):
     _decaying: ClassVar[tuple[str, ...]] = ("_weight", "_gamma")  # ends of their names
     _asks_subclass: ClassVar[bool] = False  # whether a subclass says itself what rate and decay are
     _keyword_aliases: ClassVar = {"lr": "learning_rate", "weight_decay": "wd", "mom": "momentum"}
-    opt_registry: ClassVar[Registry[type[Optimizer]]] = OPTIMIZERS
+    opt_registry: ClassVar[Family[type[Optimizer]]] = OPTIMIZERS
 
     def __init__(
         self,
