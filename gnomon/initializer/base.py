@@ -8,16 +8,20 @@ nothing is an error. A plain string, without attributes, says more by convention
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gnomon.base import DTypeError, KeywordHints, ParamError, complaint
+from gnomon.base import DTypeError, KeywordHints, Later, ParamError, complaint
 from gnomon.ground.family import Family
 from gnomon.registry import class_name, get_alias_func
+
+if TYPE_CHECKING:
+    import json
+else:
+    json = Later("json")
 
 INITIALIZERS: Family[type[Initializer]] = Family(
     "initializer", "gnomon.initializer", ignore_case=True
