@@ -1,4 +1,4 @@
-"""Optimizers, metrics and initializers: the file of one is imported when its name asks for it."""
+"""What a program imports: the files of what it names, and nothing for what it does not use."""
 
 from __future__ import annotations
 
@@ -28,6 +28,24 @@ print("lars" in mx.optimizer.Optimizer.opt_registry, "none" in mx.optimizer.Opti
 print(len(mx.registry.get_registry(mx.metric.EvalMetric)) > 20, mx.optimizer.sgd.SGD.__name__)
 """
 
+DRAWN = """
+import sys
+import gnomon as mx
+
+net = mx.gluon.nn.Dense(3)
+net.initialize(mx.init.Xavier())
+net(mx.nd.ones((2, 4))).wait_to_read()
+unused = "numpy.random", "gnomon.shadow", "gnomon.module", "gnomon.executor.report.profile"
+print([name for name in unused if name in sys.modules])
+"""
+
+
+def printed(program: str) -> list[str]:
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
 
 def test_a_file_is_imported_for_its_names():
     done = subprocess.run([sys.executable, "-c", OWN], capture_output=True, text=True, check=False)
@@ -39,3 +57,7 @@ def test_a_file_is_imported_for_its_names():
         "True False",
         "True SGD",
     ]
+
+
+def test_initial_weights_need_no_tensors_and_none_of_numpys_random_numbers():
+    assert printed(DRAWN) == ["[]"]
