@@ -12,13 +12,12 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from gnomon import autograd
 from gnomon import dtype as dtypes
 from gnomon.base import GnomonError, ParamError, complaint, ctypes2numpy_shared  # noqa: F401
 from gnomon.context import current_context
-from gnomon.ground.named import NamedTuple
 from gnomon.ndarray import NDArray
 from gnomon.ndarray.lazy.on_data import over
 from gnomon.ops import registry

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 import gnomon
 from gnomon.compatibility import absent
-from gnomon.ground import family
+from gnomon.ground import folder_registry
 from gnomon.onnx import table
 from gnomon.ops import registry
 from gnomon.ops.namespace import SPACES, full_names, names_of
@@ -76,11 +76,11 @@ def page() -> str:
 
 
 def files() -> str:
-    """Which file declares each name of a family, as operators and optimizers are: a line a file."""
+    """Which file declares each name of the folder registries (operators, optimizers): a line a file."""
     for module in gnomon._MODULES:
         importlib.import_module(f"gnomon.{module}")
     found: dict[str, list[str]] = {}
-    for kind in family.FAMILIES:
+    for kind in folder_registry.FOLDERS:
         for name, cls in kind.items():
             if cls.__module__.startswith(f"{kind.folder}."):
                 place = f"{kind.folder}/{cls.__module__.removeprefix(kind.folder + '.')}"

@@ -11,6 +11,7 @@ for them, whose own `total` is 0.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias
 
 from gnomon import dtype as dt
 from gnomon.code.emit import Value
@@ -21,7 +22,6 @@ from gnomon.code.square import SquareWriter, across
 from gnomon.code.target import Target
 from gnomon.code.values import STREAM, Arguments
 from gnomon.expr.term import Term, mask_of
-from gnomon.ground.named import NamedTuple
 from gnomon.plan.ir import Kernel, Own, Phase, Put
 from gnomon.plan.schedule import row_offset, stride
 from gnomon.plan.terms import index_terms, postorder
@@ -34,8 +34,8 @@ NEAR = 2  # counters of the innermost loop over blocks
 AS_IT_IS = "nounwind noinline optnone"
 ALIGNED = 4  # registers: a loop over fewer elements does not begin at a boundary
 
-Range = tuple[Value, Value]
-Counted = tuple[int | None, Value]  # a variable, None for a row's blocks; its extent
+Range: TypeAlias = tuple[Value, Value]
+Counted: TypeAlias = tuple[int | None, Value]  # a variable, None for a row's blocks; its extent
 
 
 def first_argument(phases: int) -> int:

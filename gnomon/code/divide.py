@@ -9,6 +9,7 @@ at once, and lanes of which it is not so send their vector the long way.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,7 +18,6 @@ from gnomon.code.emit import Value
 from gnomon.code.values import Values
 from gnomon.dtype import DType
 from gnomon.expr.term import Term, mask_of
-from gnomon.ground.named import NamedTuple
 from gnomon.plan.ir import Body, Fold, Let
 from gnomon.plan.terms import postorder
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from gnomon import dtype as dt
 from gnomon.base import GnomonError
@@ -16,7 +17,6 @@ from gnomon.code.target import Target
 from gnomon.dtype import DType
 from gnomon.expr.term import Number
 from gnomon.ground.levels import CACHE_BYTES
-from gnomon.ground.named import NamedTuple
 
 TYPES = {
     "float32": "float",

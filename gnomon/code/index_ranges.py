@@ -8,10 +8,10 @@ need be asked; beside them it takes two comparisons of small integers, whatever 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from gnomon import dtype as dt
 from gnomon.expr.term import Arena, Term
-from gnomon.ground.named import NamedTuple
 from gnomon.plan.ir import Body, Fold, Let, Phase
 from gnomon.plan.terms import affine, postorder
 

@@ -6,10 +6,11 @@ An entry takes the kernel's arguments by value, as one array of 8-byte slots in 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from gnomon.code.target import Target
 from gnomon.code.thread_block import ThreadBlockWriter
 from gnomon.code.values import Arguments
-from gnomon.ground.named import NamedTuple
 from gnomon.plan.gpu.grid import BLOCK, Entry, Grid
 from gnomon.plan.show import size, slot
 

@@ -7,12 +7,11 @@ Memory is watched by places: the elements of a dtype, as the kernel moves them.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from gnomon.base import DeviceError
-from gnomon.ground.named import NamedTuple
 from gnomon.plan.gpu.grid import WARP
 
 Array: TypeAlias = "np.ndarray[Any, Any]"

@@ -7,9 +7,9 @@ numbers. It is computed over the quotient, with so many times fewer lanes, and e
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from gnomon.expr.term import Arena, Term
-from gnomon.ground.named import NamedTuple
 from gnomon.plan.ir import Body, Fold, Let, Phase
 from gnomon.plan.terms import postorder, rebuild
 

@@ -17,8 +17,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
-
-from gnomon.ground.named import NamedTuple
+from typing import NamedTuple
 
 WIDEST = 3  # registers of columns that a tile has at most, and a panel of B has
 

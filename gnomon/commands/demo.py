@@ -17,14 +17,13 @@ from contextlib import contextmanager
 from dataclasses import field
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 
 from gnomon import config, initializer, kvstore, random, recordio
 from gnomon import symbol as sym
 from gnomon.base import FormatError, GnomonError
-from gnomon.ground.named import NamedTuple
 from gnomon.ground.record import record
 from gnomon.io import NDArrayIter
 from gnomon.lr_scheduler import FactorScheduler

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import collections.abc
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from gnomon.ground.lock import load_module
-from gnomon.ground.named import NamedTuple
 
 
 class ArgSpec(NamedTuple):

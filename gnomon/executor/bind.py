@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import Any
+from typing import Any, NamedTuple
 
 from gnomon import dtype as dtypes
 from gnomon.base import ParamError, ShapeError, complaint
@@ -20,7 +20,6 @@ from gnomon.graph.node import Entry, Graph, Node
 from gnomon.graph.place import place
 from gnomon.graph.storage import DENSE, STORAGE, gradients, storage
 from gnomon.ground.collector import resting
-from gnomon.ground.named import NamedTuple
 from gnomon.ground.record import record
 from gnomon.ndarray.core.elsewhere import together
 from gnomon.shape import prod

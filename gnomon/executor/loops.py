@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from gnomon.base import GnomonError, complaint
 from gnomon.context import Context, cpu
@@ -22,7 +22,6 @@ from gnomon.executor.replay import Replay, Slots, Step, replay
 from gnomon.executor.stepwise import StepwiseExecutor
 from gnomon.graph.infer import complete
 from gnomon.graph.node import Graph
-from gnomon.ground.named import NamedTuple
 from gnomon.ndarray.core.layout import dense
 from gnomon.ndarray.lazy.on_data import over
 from gnomon.ops.host import store

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from gnomon.context import Context
 from gnomon.dtype import DType
@@ -15,7 +15,6 @@ from gnomon.graph import infer, verify
 from gnomon.graph.node import Entry, Graph, Node, variable
 from gnomon.graph.place import Places, with_copies
 from gnomon.graph.show import show, told
-from gnomon.ground.named import NamedTuple
 from gnomon.ops.host import HostOp
 from gnomon.runtime.devices.device import find
 

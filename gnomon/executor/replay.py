@@ -12,7 +12,7 @@ Programs are run here and now, by the thread that runs the loop; nothing is push
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,6 @@ from gnomon.executor.programs.layout import Mode, size_of
 from gnomon.executor.run import Run
 from gnomon.expr.node import Buffer, set_address
 from gnomon.graph.node import Entry
-from gnomon.ground.named import NamedTuple
 from gnomon.ndarray.lazy.on_data import over
 from gnomon.runtime.devices import pool
 from gnomon.runtime.execution.program import Program

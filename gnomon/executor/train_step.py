@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from gnomon import engine
 from gnomon.context import Context
@@ -16,7 +16,6 @@ from gnomon.engine import Var
 from gnomon.executor import arrays
 from gnomon.executor.inputs import Give, Input, Load, own
 from gnomon.executor.repush import Moved, Moving, repush
-from gnomon.ground.named import NamedTuple
 from gnomon.runtime.execution.program import Done, PassProgram, Program, Step
 from gnomon.runtime.execution.stream import WOKEN, Pair, Task
 

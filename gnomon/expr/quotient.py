@@ -8,10 +8,11 @@ the next whole number, and it is rounded by less than that.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from gnomon import dtype as dt
 from gnomon.dtype import DType
 from gnomon.expr.term import Term
-from gnomon.ground.named import NamedTuple
 
 
 class Kinds(NamedTuple):

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import compress
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from gnomon import kvstore as kv
 from gnomon import ndarray as nd
@@ -22,7 +22,6 @@ from gnomon.context import cpu
 from gnomon.executor.later import Updates
 from gnomon.gluon.parameter import Parameter, ParameterDict  # noqa: F401
 from gnomon.ground.files import naming, read_bytes, replacing
-from gnomon.ground.named import NamedTuple
 from gnomon.kvstore import KVStore, KVStoreBase  # noqa: F401
 from gnomon.ndarray.core.tape import Leaf, changes, passes
 

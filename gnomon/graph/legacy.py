@@ -8,10 +8,9 @@ Until 0.8 a node kept its operator's parameters under `param` and the user's att
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from gnomon.base import FormatError, GnomonError
-from gnomon.ground.named import NamedTuple
 from gnomon.ops import registry
 
 BEFORE_VERSIONS = 800  # files without a number were written by 0.8 or an older one

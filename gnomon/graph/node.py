@@ -11,10 +11,9 @@ iteratively: a chain of 100,000 nodes is an ordinary graph.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from gnomon.expr.node import Expr
-from gnomon.ground.named import NamedTuple
 from gnomon.ground.record import cached_property
 
 

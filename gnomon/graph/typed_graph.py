@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from gnomon.dtype import DType
 from gnomon.expr.node import Buffer, Cast, Map, Scalar
 from gnomon.expr.walk import postorder
 from gnomon.graph.node import Entry, Graph, Node
-from gnomon.ground.named import NamedTuple
 from gnomon.ground.record import record
 from gnomon.ops.op import Op
 from gnomon.shape import prod

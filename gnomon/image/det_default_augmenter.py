@@ -11,12 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gnomon.base import ParamError, complaint
-from gnomon.ground.named import NamedTuple
 from gnomon.image.codec import Image
 from gnomon.image.default_augmenter import AUTO, LINEAR, RANDOM, Generator, mirrored, resized
 from gnomon.ops.param import Dims, Floats, param

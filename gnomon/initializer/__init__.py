@@ -3,7 +3,7 @@
 An initializer is one file of this folder, or a family of them: it is public once it is there.
 """
 
-from gnomon.ground.family import public
+from gnomon.ground.folder_registry import public
 from gnomon.initializer.base import INITIALIZERS, InitDesc, Initializer, alias, create, register
 from gnomon.initializer.fill import Load, Mixed
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gnomon.base import DTypeError, KeywordHints, Later, ParamError, complaint
-from gnomon.ground.family import Family
+from gnomon.ground.folder_registry import FolderRegistry
 from gnomon.registry import class_name, get_alias_func
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 else:
     json = Later("json")
 
-INITIALIZERS: Family[type[Initializer]] = Family(
+INITIALIZERS: FolderRegistry[type[Initializer]] = FolderRegistry(
     "initializer", "gnomon.initializer", ignore_case=True
 )
 

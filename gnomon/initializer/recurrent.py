@@ -5,10 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from gnomon.base import ShapeError, complaint
-from gnomon.ground.named import NamedTuple
 from gnomon.initializer.base import InitDesc, Initializer, create, register
 from gnomon.ops.nn.rnn import RNN
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gnomon.base import DTypeError, complaint
-from gnomon.ground.named import NamedTuple
 
 
 class _NamedShape(NamedTuple):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gnomon import dtype as dtypes
 from gnomon.base import FormatError, ParamError, ShapeError, complaint
-from gnomon.ground.named import NamedTuple
 from gnomon.io.rows import RowIter, Rows, dense
 from gnomon.io.source import Part, files, read
 from gnomon.ndarray.sparse import csr_matrix

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,6 @@ from gnomon import ndarray as nd
 from gnomon import recordio
 from gnomon.base import FormatError, ParamError, complaint
 from gnomon.ground.bar import Bar
-from gnomon.ground.named import NamedTuple
 from gnomon.image.codec import decode
 from gnomon.io.desc import DataBatch, DataDesc
 from gnomon.io.normalize import Normalizer

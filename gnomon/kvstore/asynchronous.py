@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from gnomon import ndarray as nd
 from gnomon.base import GnomonError, ParamError, complaint
 from gnomon.context import Context, cpu
 from gnomon.ground.files import read_bytes, replacing
-from gnomon.ground.named import NamedTuple
 from gnomon.kvstore import server, states
 from gnomon.kvstore.communicator import Subject
 from gnomon.kvstore.local import Key, KVStore, command_bytes, grouped

@@ -16,10 +16,9 @@ import secrets
 import socket
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from gnomon.base import GnomonError
-from gnomon.ground.named import NamedTuple
 from gnomon.launch.addresses import addresses
 
 CONNECT_SECONDS = 5.0  # for one address of rank 0 to answer, and for a greeting to come

@@ -9,10 +9,9 @@ is settled when a key is first pushed, and is the same whichever keys are pushed
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from gnomon import optimizer as opt
-from gnomon.ground.named import NamedTuple
 from gnomon.ndarray.core.layout import dense
 from gnomon.shape import prod
 

@@ -4,7 +4,7 @@ A metric is one file of this folder, or a family of them: it is public once it i
 """
 
 from gnomon import ndarray
-from gnomon.ground.family import public
+from gnomon.ground.folder_registry import public
 from gnomon.metric.base import METRICS, EvalMetric, alias, check_label_shapes, register
 from gnomon.metric.composite import create
 from gnomon.metric.custom import np

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from gnomon.base import KeywordHints, ShapeError, UnknownNameError, check_kind, complaint
-from gnomon.ground.family import Family
+from gnomon.ground.folder_registry import FolderRegistry
 from gnomon.registry import class_name, get_alias_func
 
 Value = tuple[Any, Any]
-METRICS: Family[type[EvalMetric]] = Family("metric", "gnomon.metric", ignore_case=True)
+METRICS: FolderRegistry[type[EvalMetric]] = FolderRegistry("metric", "gnomon.metric", ignore_case=True)
 
 
 class EvalMetric(KeywordHints):

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from gnomon import ndarray as nd
 from gnomon import symbol as sym
 from gnomon.base import FormatError, check_kind
 from gnomon.context import cpu
-from gnomon.ground.named import NamedTuple
 
 Params = dict[str, Any]
 

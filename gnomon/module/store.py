@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from gnomon import kvstore as kv
 from gnomon.base import DTypeError, ParamError, complaint
 from gnomon.context import Context
-from gnomon.ground.named import NamedTuple
 from gnomon.ndarray.core.elsewhere import together
 
 # Larger parameters are updated where they are, not on the store, which has one device.

@@ -5,10 +5,9 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from gnomon.ground.collector import resting
-from gnomon.ground.named import NamedTuple
 from gnomon.native.assignments import Assignments
 from gnomon.native.builder import stored
 from gnomon.native.emit import Emitter

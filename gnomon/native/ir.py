@@ -8,7 +8,8 @@ temporary. Sets of registers are integers with one bit for each.
 
 from __future__ import annotations
 
-from gnomon.ground.named import NamedTuple
+from typing import NamedTuple
+
 from gnomon.native.kinds import HARMLESS, OBJECT, Kind
 
 FAIL = "fail"  # the label that leaves the function with the error that is raised

@@ -9,9 +9,8 @@ import sys
 from collections import deque
 from collections.abc import Mapping
 from types import FunctionType, GenericAlias, MemberDescriptorType, NoneType, UnionType
-from typing import Annotated, Any, Final, Union, get_args, get_origin
+from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origin
 
-from gnomon.ground.named import NamedTuple
 from gnomon.ground.record import Frozen
 from gnomon.native.words import Given, Ints, Reals, Singles, Words
 from gnomon.native.words import KitError as KitError  # noqa: PLC0414  what all refusals are

@@ -17,8 +17,8 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
-from gnomon.ground.named import NamedTuple
 from gnomon.native.ir import ANY, FAIL, Assign, Block, Define, Op, Register, Return, Take, freeing
 from gnomon.native.kinds import HARMLESS
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from gnomon.dtype import DType
 from gnomon.graph import infer
 from gnomon.graph.node import Entry, Graph, Node
 from gnomon.ground.files import replacing
-from gnomon.ground.named import NamedTuple
 from gnomon.onnx.library import element, element_of, onnx
 from gnomon.onnx.table import Unsupported, exports
 from gnomon.onnx.writer import IR_VERSION, OPSET, Call, Free, Size, Writer, failure

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gnomon.base import GnomonError
 from gnomon.dtype import DType
 from gnomon.graph.node import Entry, Node
-from gnomon.ground.named import NamedTuple
 from gnomon.onnx.library import element, onnx
 from gnomon.onnx.table import Unsupported
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from gnomon.base import ParamError, complaint, nearest
-from gnomon.ground.named import NamedTuple
 from gnomon.ops import registry
 from gnomon.ops.signature import ANY_KIND
 

@@ -7,13 +7,12 @@ it on what arrays store. On dense matrices (`compute`) what is 0 is no edge.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gnomon.base import ShapeError, complaint
 from gnomon.dtype import float32, int64
-from gnomon.ground.named import NamedTuple
 from gnomon.ops.case import case
 from gnomon.ops.host import Array, HostOp
 from gnomon.ops.infer import Shapes, Types

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from gnomon.base import ParamError, ShapeError, complaint
 from gnomon.expr import ext
 from gnomon.expr.node import Expr
-from gnomon.ground.named import NamedTuple
 from gnomon.ops.infer import (
     UNKNOWN,
     Shape,

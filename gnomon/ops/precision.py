@@ -8,11 +8,11 @@ A cast never reaches states of an operator, nor integers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from gnomon import dtype as dtypes
 from gnomon.base import ParamError, complaint, nearest
 from gnomon.dtype import DType
-from gnomon.ground.named import NamedTuple
 from gnomon.ops import registry
 from gnomon.ops.op import Op
 

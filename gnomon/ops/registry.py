@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gnomon.compatibility.absent import unknown_operator
-from gnomon.ground.family import Family
+from gnomon.ground.folder_registry import FolderRegistry
 
 if TYPE_CHECKING:
     from gnomon.ops.op import Op
 
-_operators: Family[type[Op]] = Family("operator", "gnomon.ops")
+_operators: FolderRegistry[type[Op]] = FolderRegistry("operator", "gnomon.ops")
 
 
 def register(cls: type[Op]) -> None:

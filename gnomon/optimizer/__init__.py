@@ -3,7 +3,7 @@
 An optimizer is one file of this folder: it is public once it is there.
 """
 
-from gnomon.ground.family import public
+from gnomon.ground.folder_registry import public
 from gnomon.optimizer.base import OPTIMIZERS, Optimizer, create, register
 from gnomon.optimizer.updater import Updater, get_updater
 

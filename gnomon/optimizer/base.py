@@ -19,7 +19,7 @@ import numpy as np
 
 from gnomon.base import KeywordHints, ParamError, ShapeError, check_kind, complaint
 from gnomon.expr.node import Expr
-from gnomon.ground.family import Family
+from gnomon.ground.folder_registry import FolderRegistry
 from gnomon.lr_scheduler import LRScheduler
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.mode import mode
@@ -37,7 +37,7 @@ _NOT_COMPILED = frozenset(("lr", "wd", "rescale_grad", "num_update", "begin_num_
 _ASKED = "_get_lr", "_get_wd"  # what subclasses define, or the same of several, as with MXNet
 _NUMBERS = frozenset((int, float, bool, type(None)))
 
-OPTIMIZERS: Family[type[Optimizer]] = Family("optimizer", "gnomon.optimizer", ignore_case=True)
+OPTIMIZERS: FolderRegistry[type[Optimizer]] = FolderRegistry("optimizer", "gnomon.optimizer", ignore_case=True)
 
 
 class ScheduleWarning(ParamError, UserWarning):
@@ -64,7 +64,7 @@ class Optimizer(KeywordHints):
     _decaying: ClassVar[tuple[str, ...]] = ("_weight", "_gamma")  # ends of their names
     _asks_subclass: ClassVar[bool] = False  # whether a subclass says itself what rate and decay are
     _keyword_aliases: ClassVar = {"lr": "learning_rate", "weight_decay": "wd", "mom": "momentum"}
-    opt_registry: ClassVar[Family[type[Optimizer]]] = OPTIMIZERS
+    opt_registry: ClassVar[FolderRegistry[type[Optimizer]]] = OPTIMIZERS
 
     def __init__(
         self,

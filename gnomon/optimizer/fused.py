@@ -11,14 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from operator import attrgetter, is_
 from struct import Struct
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gnomon.dtype import DType, float64
 from gnomon.expr import fn
 from gnomon.expr.node import Buffer, Expr, cast
-from gnomon.ground.named import NamedTuple
 from gnomon.ground.record import record
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.elsewhere import check_together

@@ -12,13 +12,12 @@ import inspect
 import io
 import pickle
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gnomon.base import FormatError, ParamError, complaint
 from gnomon.ground.files import kind_of
-from gnomon.ground.named import NamedTuple
 from gnomon.lr_scheduler import LRScheduler
 from gnomon.ndarray.api import serialize
 from gnomon.ndarray.core.array import Array

@@ -12,12 +12,12 @@ transpose 1.04 to 1.1 times as fast.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from gnomon import dtype as dt
 from gnomon.expr.layout import ANY, JOINED, KNOWN, UNIT, ZERO
 from gnomon.expr.node import Buffer, Cast, Expr, Map, Scalar
 from gnomon.expr.walk import postorder
-from gnomon.ground.named import NamedTuple
 from gnomon.ground.record import put
 from gnomon.plan.statement import Axis, Store, Structure
 from gnomon.shape import is_row_major

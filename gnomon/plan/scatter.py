@@ -15,7 +15,7 @@ than their memory has, it is added up in scratch memory of its own size first.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gnomon import dtype as dt
 from gnomon.base import Later
@@ -26,7 +26,6 @@ from gnomon.expr.node import MAPPER, Buffer, Expr, Map, Scalar, cast
 from gnomon.expr.rewrite import substitute
 from gnomon.expr.term import Arena, compute_dtype
 from gnomon.expr.walk import postorder
-from gnomon.ground.named import NamedTuple
 from gnomon.plan.carry import alone
 from gnomon.plan.cut import Libraries, Piece, Temporary, cut, overlap
 from gnomon.plan.lower import Expander, Nest, Root, offset_of

@@ -7,11 +7,10 @@ written as 64-bit words for the kernel cache. `read` believes nothing of what it
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from gnomon.expr.functions.primitive import FOLD_INT
 from gnomon.expr.term import Term
-from gnomon.ground.named import NamedTuple
 from gnomon.ground.record import record
 from gnomon.plan.terms import postorder
 

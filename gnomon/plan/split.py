@@ -11,13 +11,13 @@ parts become a statement for each.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from gnomon import dtype as dt
 from gnomon.expr import walk
 from gnomon.expr.ext.concat import Concat
 from gnomon.expr.node import Buffer
 from gnomon.expr.term import Arena, Term, mask_of
-from gnomon.ground.named import NamedTuple
 from gnomon.plan.cut import overlap
 from gnomon.plan.lower import Nest, Root
 from gnomon.plan.schedule import stride

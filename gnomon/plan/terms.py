@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import NamedTuple
 
 from gnomon import dtype as dt
 from gnomon.expr.functions.primitive import FOLD_INT
 from gnomon.expr.term import Arena, Term, mask_of
-from gnomon.ground.named import NamedTuple
 
 
 def postorder(roots: Iterable[Term]) -> list[Term]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import threading
 from dataclasses import field
+from typing import NamedTuple
 
 from gnomon.engine.behind import telling
-from gnomon.ground.named import NamedTuple
 from gnomon.ground.record import record
 
 STREAM = 0  # in the place of a thread's number, for the stream's thread

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numbers
 import struct
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gnomon.base import FormatError, GnomonError, ParamError, check_kind, complaint
 from gnomon.ground.lock import load_module
-from gnomon.ground.named import NamedTuple
 
 
 class IRHeader(NamedTuple):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from gnomon.base import FormatError
-from gnomon.ground.named import NamedTuple
 
 
 class Row(NamedTuple):

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from importlib.util import find_spec
+from typing import NamedTuple
 
 from gnomon.base import UnknownNameError, nearest
 from gnomon.dtype import float32
-from gnomon.ground.named import NamedTuple
 from gnomon.runtime.compiler.host import host
 from gnomon.runtime.execution import threads
 from gnomon.runtime.libraries import blas, dnn

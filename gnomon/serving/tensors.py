@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gnomon import dtype as dtypes
 from gnomon.base import ParamError, complaint
 from gnomon.dtype import DType
-from gnomon.ground.named import NamedTuple
 from gnomon.shape import prod
 
 Shape = tuple[int, ...]

@@ -20,7 +20,7 @@ import inspect
 import operator
 import types
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,7 +32,6 @@ from gnomon.expr.node import Buffer, Expr, Scalar
 from gnomon.expr.pattern import EPOCH, NONE, pattern_now
 from gnomon.expr.rewrite import substitute
 from gnomon.expr.walk import postorder
-from gnomon.ground.named import NamedTuple
 from gnomon.plan.statement import Store
 from gnomon.runtime.execution.program import Step
 from gnomon.runtime.statements.dispatch import TRACERS, tracer, tracing

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from gnomon.dtype import DType
 from gnomon.expr.call.dot import Dot as DotExp
 from gnomon.expr.ext.transpose import Transpose as TransposeExp
 from gnomon.expr.node import Buffer, Expr, Map, Scalar, check_expr
-from gnomon.ground.named import NamedTuple
 from gnomon.shadow.lvalue import Joined
 
 __all__ = [

@@ -9,14 +9,13 @@ the engine orders.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gnomon.graph.node import Entry
 from gnomon.graph.tasks.memory import Place
 from gnomon.graph.tasks.task import Task
-from gnomon.ground.named import NamedTuple
 
 Table = np.ndarray[Any, np.dtype[np.int64]]
 

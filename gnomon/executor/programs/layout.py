@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from gnomon import config
 from gnomon.context import Context as Device
@@ -45,7 +45,6 @@ from gnomon.graph.tasks.task import (
     whole,
 )
 from gnomon.graph.typed_graph import Kept, Purpose, TypedGraph
-from gnomon.ground.named import NamedTuple
 from gnomon.ground.record import cached_property, record
 from gnomon.ops.create import full
 from gnomon.ops.property import PropertyOp

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable
+from typing import NamedTuple
 
 from gnomon.executor.arena import Arena
 from gnomon.executor.programs.layout import Layout, size_of
 from gnomon.expr.node import set_address
 from gnomon.graph.node import Entry
 from gnomon.graph.tasks.task import Task
-from gnomon.ground.named import NamedTuple
 from gnomon.plan.cut import overlap, reach
 from gnomon.runtime.devices import pool
 from gnomon.runtime.execution.program import Program, Step

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from html import escape
+from typing import NamedTuple
 
-from gnomon.ground.named import NamedTuple
 from gnomon.ground.record import record
 
 WIDTH, HEIGHT = 150, 34  # of a box

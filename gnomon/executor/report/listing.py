@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from gnomon.executor.programs.layout import Layout, size_of
 from gnomon.graph import show
 from gnomon.graph.node import Entry, Graph
-from gnomon.ground.named import NamedTuple
 from gnomon.ground.record import record
 
 WIDTH = 60

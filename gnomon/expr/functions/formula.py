@@ -17,12 +17,11 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from gnomon.base import GnomonError
 from gnomon.expr.functions.primitive import PRIMITIVES
 from gnomon.expr.term import Number, key_of
-from gnomon.ground.named import NamedTuple
 
 if TYPE_CHECKING:
     from gnomon.expr.functions.scalar import ScalarFn

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from gnomon.dtype import DType
 from gnomon.expr.functions.formula import ROUNDING
 from gnomon.expr.functions.primitive import PRIMITIVES
 from gnomon.expr.term import Arena, Number, Term
-from gnomon.ground.named import NamedTuple
 
 if TYPE_CHECKING:
     from gnomon.expr.functions.scalar import ScalarFn

@@ -8,12 +8,11 @@ Half floats never appear here: they are computed in float32.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gnomon.expr.functions import special
-from gnomon.ground.named import NamedTuple
 
 
 class Primitive(NamedTuple):

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from gnomon.base import GnomonError
 from gnomon.gluon.block.structure import flatten
-from gnomon.ground.named import NamedTuple
 from gnomon.shape import prod
 from gnomon.symbol import Symbol
 

@@ -10,13 +10,12 @@ import mmap
 import os
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gnomon import ndarray as nd
 from gnomon.gluon.data.batches import as_ndarray
-from gnomon.ground.named import NamedTuple
 
 ALIGNED = 64
 IN_MEMORY = Path("/dev/shm")

@@ -27,14 +27,13 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection, wait
 from multiprocessing.reduction import ForkingPickler
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gnomon import random as draws
 from gnomon.base import GnomonError
 from gnomon.gluon.data import shared
-from gnomon.ground.named import NamedTuple
 
 _LOOK = 0.01  # seconds after which tasks are sent on that a pipe did not hold
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from gnomon.base import complaint
 from gnomon.context import Context, current_context
-from gnomon.ground.named import NamedTuple
 
 
 class Deferred(NamedTuple):

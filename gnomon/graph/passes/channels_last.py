@@ -9,12 +9,11 @@ for each value. Outside of the graph nothing changes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from gnomon import dtype as dtypes
 from gnomon.graph.node import Entry, Graph, Node, states_of
 from gnomon.graph.typed_graph import Shape, TypedGraph, is_map
-from gnomon.ground.named import NamedTuple
 from gnomon.ops import registry
 from gnomon.ops.nn.convolution import FIRST_TO_LAST, LAST_TO_FIRST, ChannelsLast
 

@@ -6,10 +6,10 @@ Only what is exact in every bit goes: `x * 1`, but not `x + 0`, which turns -0 i
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from gnomon.graph.node import Entry, Node
 from gnomon.graph.typed_graph import Purpose, Rewriter, Shape, TypedGraph
-from gnomon.ground.named import NamedTuple
 from gnomon.ops import registry
 
 

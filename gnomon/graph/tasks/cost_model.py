@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from gnomon.base import GnomonError
 from gnomon.expr.call import Dot, Recurrence, RecurrenceGradient
@@ -11,7 +12,6 @@ from gnomon.expr.composite import Call
 from gnomon.expr.node import Expr
 from gnomon.expr.walk import postorder
 from gnomon.graph.tasks.form import Form
-from gnomon.ground.named import NamedTuple
 from gnomon.runtime.execution.program import estimated
 from gnomon.runtime.kernels.kernel import GRAIN
 from gnomon.runtime.libraries import dnn, neural

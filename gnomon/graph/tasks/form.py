@@ -8,13 +8,13 @@ are composed) is answered once for all of them. A stand-in is a buffer without m
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from gnomon.dtype import DType
 from gnomon.expr.composite import Call, Chainer
 from gnomon.expr.node import CHAINER, Buffer, Cast, Expr, Map
 from gnomon.expr.rewrite import substitute, with_children
 from gnomon.expr.walk import postorder
-from gnomon.ground.named import NamedTuple
 from gnomon.ground.record import cached_property
 from gnomon.plan.view import viewed
 from gnomon.shape import prod, row_major

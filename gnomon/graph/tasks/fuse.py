@@ -9,13 +9,13 @@ reader.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from gnomon.expr.node import Buffer
 from gnomon.expr.rewrite import substitute
 from gnomon.graph.node import Entry
 from gnomon.graph.tasks.form import Form
 from gnomon.graph.tasks.task import Buffers, Task
-from gnomon.ground.named import NamedTuple
 
 LARGEST = 24  # nodes in one task: beyond that kernels become slow to compile, not faster
 LEAVES = 24

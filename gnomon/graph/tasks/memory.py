@@ -13,11 +13,10 @@ import bisect
 import heapq
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gnomon.ground.named import NamedTuple
 from gnomon.ground.record import record
 
 Offsets = np.ndarray[Any, np.dtype[np.int64]]

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
+from typing import NamedTuple
 
 from gnomon.graph.node import Entry
 from gnomon.graph.tasks.cost_model import Cost
 from gnomon.graph.tasks.memory import Branch
 from gnomon.graph.tasks.task import Life, Task
-from gnomon.ground.named import NamedTuple
 
 LONGEST = 16  # tasks of a region
 MEETING = 130_000  # work (see `kernel.GRAIN`) that a step on several threads costs beside its own

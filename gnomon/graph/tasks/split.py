@@ -8,7 +8,7 @@ the calls, and what is left. A call without a library becomes its fallback expre
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from gnomon.expr.composite import Call
 from gnomon.expr.ext.transpose import Transpose
@@ -18,7 +18,6 @@ from gnomon.expr.walk import postorder
 from gnomon.graph.node import Entry, Node
 from gnomon.graph.tasks.form import Form, Spec, seen_through
 from gnomon.graph.tasks.task import Buffers, Task
-from gnomon.ground.named import NamedTuple
 
 Supported = Callable[[Call], bool]
 DEEPEST = 1000  # steps that each call may take: a cycle of fallbacks must end in an error

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import field
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from gnomon.dtype import DType
 from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.walk import postorder
 from gnomon.graph.node import Entry, Node, Operator
 from gnomon.graph.tasks.form import Form, Spec, seen_through
-from gnomon.ground.named import NamedTuple
 from gnomon.ground.record import record
 from gnomon.runtime.devices.device import find
 

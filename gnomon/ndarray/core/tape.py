@@ -12,10 +12,9 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from gnomon.graph.gradient import Gradient, look
-from gnomon.ground.named import NamedTuple
 from gnomon.ground.record import put
 
 _numbers = itertools.count()

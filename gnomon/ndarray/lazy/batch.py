@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 from gnomon import engine
 from gnomon.expr.node import Buffer
-from gnomon.ground.named import NamedTuple
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.elsewhere import ways
 from gnomon.ndarray.core.layout import Layout

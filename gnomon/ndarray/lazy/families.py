@@ -12,13 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from gnomon.base import GnomonError
 from gnomon.dtype import DType
 from gnomon.expr.layout import UNIT
 from gnomon.expr.node import Scalar
-from gnomon.ground.named import NamedTuple
 from gnomon.ndarray.core.bounded_cache import RECIPES
 from gnomon.ndarray.core.layout import Layout, dense
 from gnomon.ndarray.lazy.infer import infer

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from gnomon import engine
 from gnomon.base import DeviceError
 from gnomon.context import Context
-from gnomon.ground.named import NamedTuple
 from gnomon.ground.record import put
 from gnomon.ndarray.core.chunk import Chunk, allocate
 from gnomon.ndarray.core.layout import Layout

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from gnomon.dtype import int64
 from gnomon.expr.node import Buffer
-from gnomon.ground.named import NamedTuple
 from gnomon.ground.record import Frozen, put
 from gnomon.native.words import whole
 from gnomon.ndarray.core.array import Array

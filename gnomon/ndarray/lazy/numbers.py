@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from gnomon.dtype import DType, float32
 from gnomon.expr.node import Expr, Scalar
 from gnomon.expr.walk import postorder
-from gnomon.ground.named import NamedTuple
 from gnomon.ops.binary import WithScalar
 from gnomon.ops.create import Full
 from gnomon.ops.update import Update

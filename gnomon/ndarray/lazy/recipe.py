@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from gnomon import engine
 from gnomon.context import Context
@@ -22,7 +22,6 @@ from gnomon.expr.composite import Call
 from gnomon.expr.ext import philox
 from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.walk import postorder
-from gnomon.ground.named import NamedTuple
 from gnomon.ground.record import Frozen, put, record
 from gnomon.native.words import whole
 from gnomon.ndarray.core.layout import Layout

@@ -12,7 +12,7 @@ of these, or the operator stays as it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from gnomon.base import GnomonError
 from gnomon.context import Context
@@ -21,7 +21,6 @@ from gnomon.expr import ext
 from gnomon.expr.node import Buffer, Expr, Map, Scalar
 from gnomon.expr.rewrite import with_children
 from gnomon.expr.walk import postorder
-from gnomon.ground.named import NamedTuple
 from gnomon.native.words import Ints, Reals, native, single_bits
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.bounded_cache import LEARNT

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
-from gnomon.ground.named import NamedTuple
 from gnomon.ndarray.lazy.batch import Batch
 from gnomon.runtime.devices import pool
 from gnomon.runtime.devices.cuda.gpu import Gpu

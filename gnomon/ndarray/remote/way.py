@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from gnomon.context import Context
@@ -19,7 +19,6 @@ from gnomon.dtype import int64
 from gnomon.expr.composite import Call
 from gnomon.expr.node import Buffer
 from gnomon.expr.walk import postorder
-from gnomon.ground.named import NamedTuple
 from gnomon.ndarray import derivative
 from gnomon.ndarray.core import storage_types, tape
 from gnomon.ndarray.core.array import Array

@@ -14,14 +14,13 @@ import threading
 import weakref
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from gnomon import engine
 from gnomon.base import GnomonError
 from gnomon.ground.lock import exclusive
-from gnomon.ground.named import NamedTuple
 from gnomon.ops.derive import Needs, everything
 from gnomon.ops.host import Array, HostOp
 from gnomon.ops.infer import normal_axis

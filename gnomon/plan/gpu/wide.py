@@ -8,10 +8,10 @@ strides; it must hold for all rows at once.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
+from typing import NamedTuple
 
 from gnomon import dtype as dt
 from gnomon.expr.term import Arena, Term
-from gnomon.ground.named import NamedTuple
 from gnomon.plan import ir
 from gnomon.plan.gpu.grid import address
 from gnomon.plan.ir import Fold, Let, Put

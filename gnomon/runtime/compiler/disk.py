@@ -25,9 +25,9 @@ import sys
 import time
 from _blake2 import blake2b  # hashlib would load OpenSSL as well (4 ms)
 from pathlib import Path
+from typing import NamedTuple
 
 from gnomon import config
-from gnomon.ground.named import NamedTuple
 
 MAGIC = b"gnomon kernel 1\n"
 DIGEST = 20  # bytes of a name

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from gnomon.base import GnomonError
-from gnomon.ground.named import NamedTuple
 
 ROW = 16
 _PAGE = 4096

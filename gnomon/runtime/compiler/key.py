@@ -25,7 +25,6 @@ SOURCES = (
     "shape.py",
     "expr",
     "ground/levels.py",
-    "ground/named.py",
     "ground/record.py",
     "native",
     "plan",

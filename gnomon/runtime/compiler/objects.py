@@ -10,9 +10,9 @@ import struct
 import sys
 import time
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from gnomon.base import GnomonError
-from gnomon.ground.named import NamedTuple
 from gnomon.ground.record import record
 from gnomon.runtime.compiler import jit, key
 from gnomon.runtime.compiler.disk import Disk, configured, digest, find, is_kept

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -30,7 +30,6 @@ from gnomon import dtype as dtypes
 from gnomon.base import DeviceError, MidwayError, ParamError, ShapeError, complaint
 from gnomon.context import Context
 from gnomon.ground.lock import around_forks, first_use, give_back, reentrant, renew
-from gnomon.ground.named import NamedTuple
 from gnomon.ground.record import Frozen, inner, put
 from gnomon.native.words import Boxed, native, popped, whole
 from gnomon.runtime.devices.device import Device, find

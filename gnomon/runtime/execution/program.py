@@ -15,10 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from time import CLOCK_MONOTONIC
-from typing import Any
+from typing import Any, NamedTuple
 
 from gnomon.base import GnomonError
-from gnomon.ground.named import NamedTuple
 from gnomon.ground.record import inner
 from gnomon.native.memory import CFunction, Struct
 from gnomon.native.serve import raw_code

@@ -10,8 +10,8 @@ words these are, and how far they move.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
-from gnomon.ground.named import NamedTuple
 from gnomon.native.memory import Struct, store
 from gnomon.native.serve import raw_code
 from gnomon.native.words import Words, native

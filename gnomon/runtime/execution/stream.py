@@ -13,10 +13,9 @@ threads, and where the setting `streams` is off: `available()` says so.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from gnomon import config
-from gnomon.ground.named import NamedTuple
 from gnomon.ground.record import inner
 from gnomon.native.method import Method, bound, for_good
 from gnomon.native.serve import raw_code

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from gnomon.code import nvptx, target
 from gnomon.expr.node import Buffer
 from gnomon.ground.lock import in_child
-from gnomon.ground.named import NamedTuple
 from gnomon.plan import pipeline
 from gnomon.plan.cut import reach
 from gnomon.plan.gpu.grid import Grid, nested

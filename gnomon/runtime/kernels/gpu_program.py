@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from gnomon.ground.named import NamedTuple
 from gnomon.runtime.devices.cuda.driver import Driver
 from gnomon.runtime.devices.cuda.gpu import Queue
 from gnomon.runtime.kernels.gpu_kernel import GpuStep, Issue, Launches, uploaded

@@ -9,9 +9,8 @@ which get them back when the steps are given to the queue: no memory is held bet
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from gnomon.ground.named import NamedTuple
 from gnomon.runtime.devices import pool
 from gnomon.runtime.devices.cuda.gpu import Queue
 from gnomon.runtime.devices.pool import Storage

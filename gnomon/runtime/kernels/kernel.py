@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gnomon.base import Later
 from gnomon.dtype import DType
 from gnomon.expr.node import Buffer, Scalar
 from gnomon.expr.term import cast_number, compute_dtype
 from gnomon.ground.levels import CACHE_BYTES
-from gnomon.ground.named import NamedTuple
 from gnomon.plan.ir import LONGEST, Body, Fold, Phase
 from gnomon.plan.ir import Kernel as Nests
 from gnomon.plan.scratch import TASKS

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 from gnomon.expr.node import Buffer
-from gnomon.ground.named import NamedTuple
 from gnomon.plan.cut import reach
 from gnomon.plan.statement import identity
 from gnomon.runtime.execution.program import Step

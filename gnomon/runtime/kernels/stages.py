@@ -12,11 +12,10 @@ import functools
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gnomon import config
 from gnomon.base import Later
-from gnomon.ground.named import NamedTuple
 from gnomon.plan.ir import Kernel as Nests
 from gnomon.plan.statement import Store, Structure
 from gnomon.runtime.compiler import jit

@@ -17,10 +17,9 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from gnomon.expr.node import Buffer
-from gnomon.ground.named import NamedTuple
 from gnomon.ground.record import Frozen, put
 from gnomon.native.words import whole
 from gnomon.runtime.devices import pool

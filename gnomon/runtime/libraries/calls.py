@@ -7,13 +7,12 @@ is missing, the planner takes the node's fallback expression.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from gnomon.expr.call import BatchDot, Dot, Recurrence, RecurrenceGradient
 from gnomon.expr.call.pool import Winner
 from gnomon.expr.composite import Call
 from gnomon.expr.node import Buffer
-from gnomon.ground.named import NamedTuple
 from gnomon.plan.cut import Invoke
 from gnomon.runtime.execution.program import Step
 from gnomon.runtime.kernels.scratch import copied

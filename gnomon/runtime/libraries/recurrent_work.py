@@ -8,12 +8,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from itertools import starmap
-from typing import Any
+from typing import Any, NamedTuple
 
 from gnomon.dtype import DType
 from gnomon.expr.call.rnn import Areas, Layer
 from gnomon.expr.node import Buffer
-from gnomon.ground.named import NamedTuple
 from gnomon.plan.cut import reach
 from gnomon.plan.statement import Store, Structure
 from gnomon.runtime import cpu_caches

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from gnomon.ground.named import NamedTuple
 from gnomon.plan.cut import Invoke, Libraries, Temporary
 from gnomon.plan.signature import Signature
 from gnomon.plan.statement import Store, Structure

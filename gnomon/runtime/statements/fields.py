@@ -12,11 +12,10 @@ import functools
 import sys
 import threading
 from types import MemberDescriptorType
-from typing import Any
+from typing import Any, NamedTuple
 
 from gnomon import config
 from gnomon.ground.lock import reentrant
-from gnomon.ground.named import NamedTuple
 
 WORD = ctypes.sizeof(ctypes.c_size_t)
 

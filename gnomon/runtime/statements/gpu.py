@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from gnomon.base import DeviceError
 from gnomon.expr.composite import Call
 from gnomon.expr.node import Buffer
-from gnomon.ground.named import NamedTuple
 from gnomon.plan.cut import Invoke
 from gnomon.plan.signature import Signature
 from gnomon.plan.statement import Store, Structure

@@ -9,13 +9,12 @@ no words of the launches, memory that was given back) goes the whole way each ti
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from gnomon.expr.layout import is_read_only
 from gnomon.expr.node import Buffer, Expr, Scalar
 from gnomon.expr.pattern import Pattern, drop_older, holds
 from gnomon.expr.rewrite import substitute
-from gnomon.ground.named import NamedTuple
 from gnomon.plan.statement import Store
 from gnomon.runtime.kernels import stages
 from gnomon.runtime.kernels.gpu_template import GpuTemplate

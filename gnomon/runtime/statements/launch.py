@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from gnomon.expr.composite import Composite
 from gnomon.expr.node import Buffer, Cast, Expr, Map, Scalar
 from gnomon.expr.pattern import EPOCH
 from gnomon.expr.rewrite import with_children
 from gnomon.expr.term import compute_dtype
-from gnomon.ground.named import NamedTuple
 from gnomon.native.serve import binding
 from gnomon.plan.cut import overlap, reach
 from gnomon.plan.statement import identity

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import ctypes
 from ctypes import byref, c_char_p, c_float, c_int, c_size_t, c_void_p
-from typing import Any
+from typing import Any, NamedTuple
 
 from gnomon import dtype as dtypes
 from gnomon.base import DeviceError
-from gnomon.ground.named import NamedTuple
 from gnomon.runtime.devices.cuda import wheels
 from gnomon.runtime.devices.cuda.dnn import Algorithm, Convolve, Mean, Sizes
 from gnomon.runtime.once import once

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from gnomon.dtype import DType
-from gnomon.ground.named import NamedTuple
 from gnomon.ground.record import record
 
 Sizes = tuple[int, ...]

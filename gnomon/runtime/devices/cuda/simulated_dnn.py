@@ -10,7 +10,7 @@ is not there, or touched by another stream without order, the workspace too.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from gnomon.dtype import DType
 from gnomon.expr.call import conv, pool
 from gnomon.expr.node import Buffer
 from gnomon.expr.window import places, span
-from gnomon.ground.named import NamedTuple
 from gnomon.ground.record import record
 from gnomon.runtime.devices.cuda.dnn import Algorithm, Convolve, Mean, Sizes
 from gnomon.runtime.devices.cuda.simulated_memory import Space, Work

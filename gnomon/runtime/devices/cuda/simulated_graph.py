@@ -14,10 +14,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gnomon.base import DeviceError
-from gnomon.ground.named import NamedTuple
 from gnomon.ground.record import record
 from gnomon.runtime.devices.cuda.simulated_memory import Work
 from gnomon.runtime.devices.cuda.simulated_stream import Event

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Iterator
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from gnomon.base import DeviceError
 from gnomon.code.races import Actors, Watch
-from gnomon.ground.named import NamedTuple
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 BASE = 0x7000_0000_0000  # of the first GPU's addresses

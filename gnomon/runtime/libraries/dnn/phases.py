@@ -16,10 +16,9 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from gnomon.base import ParamError, complaint
-from gnomon.ground.named import NamedTuple
 from gnomon.native.memory import CFunction, Struct, address_of, store
 from gnomon.native.serve import raw_code
 from gnomon.native.words import Ints, Words, native, scratch

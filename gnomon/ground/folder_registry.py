@@ -23,10 +23,10 @@ from gnomon.ground.tables import table
 from gnomon.registry import Registry
 
 T = TypeVar("T", bound=type)
-FAMILIES: list[Family[Any]] = []  # those of the folders that were imported
+FOLDERS: list[FolderRegistry[Any]] = []  # those of the folders that were imported
 
 
-class Family(Registry[T]):
+class FolderRegistry(Registry[T]):
     """Classes of one `kind`, which the files of a `folder` of gnomon's declare."""
 
     def __init__(self, kind: str, folder: str, *, ignore_case: bool = False) -> None:
@@ -36,7 +36,7 @@ class Family(Registry[T]):
         self._begun: list[bool] = []  # whether files are being read
         self._failed: list[bool] = []  # whether an import failed, until every file has been read
         self._complete: list[bool] = []  # whether every file has been
-        FAMILIES.append(self)
+        FOLDERS.append(self)
 
     def register(
         self, name: str, thing: T, aliases: tuple[str, ...] = (), *, replace: bool = False
@@ -114,19 +114,19 @@ def _files() -> dict[tuple[str, str], str]:
 
 
 def public(
-    family: Family[Any], own: Iterable[str]
+    registry: FolderRegistry[Any], own: Iterable[str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a family's folder.
+    """`__getattr__` and `__dir__` of such a folder.
 
     A class of its files is public under its name in Python, beside the folder's `own` names.
     """
 
     def find(name: str) -> Any:
-        found = family.own(name)
+        found = registry.own(name)
         if found is not None:
             return found
-        if find_spec(f"{family.folder}.{name}"):
-            return load_module(f"{family.folder}.{name}")
-        return elsewhere(family.folder, name, (*own, *family.own_names()))
+        if find_spec(f"{registry.folder}.{name}"):
+            return load_module(f"{registry.folder}.{name}")
+        return elsewhere(registry.folder, name, (*own, *registry.own_names()))
 
-    return find, lambda: sorted({*own, *family.own_names()})
+    return find, lambda: sorted({*own, *registry.own_names()})
