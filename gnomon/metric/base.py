@@ -19,7 +19,9 @@ from gnomon.ground.folder_registry import FolderRegistry
 from gnomon.registry import class_name, get_alias_func
 
 Value = tuple[Any, Any]
-METRICS: FolderRegistry[type[EvalMetric]] = FolderRegistry("metric", "gnomon.metric", ignore_case=True)
+METRICS: FolderRegistry[type[EvalMetric]] = FolderRegistry(
+    "metric", "gnomon.metric", ignore_case=True
+)
 
 
 class EvalMetric(KeywordHints):

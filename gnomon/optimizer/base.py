@@ -37,7 +37,9 @@ _NOT_COMPILED = frozenset(("lr", "wd", "rescale_grad", "num_update", "begin_num_
 _ASKED = "_get_lr", "_get_wd"  # what subclasses define, or the same of several, as with MXNet
 _NUMBERS = frozenset((int, float, bool, type(None)))
 
-OPTIMIZERS: FolderRegistry[type[Optimizer]] = FolderRegistry("optimizer", "gnomon.optimizer", ignore_case=True)
+OPTIMIZERS: FolderRegistry[type[Optimizer]] = FolderRegistry(
+    "optimizer", "gnomon.optimizer", ignore_case=True
+)
 
 
 class ScheduleWarning(ParamError, UserWarning):
