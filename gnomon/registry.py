@@ -6,14 +6,11 @@ they make the table of a class of the program's own, or give that of one of gnom
 
 from __future__ import annotations
 
-import pkgutil
 import warnings
-from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView
+from collections.abc import Callable, ItemsView, Iterator, KeysView
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from gnomon.base import Later, ParamError, UnknownNameError, check_kind, complaint, nearest
-from gnomon.compatibility.absent import elsewhere
-from gnomon.ground.lock import load_module
 
 if TYPE_CHECKING:
     import json
@@ -53,13 +50,18 @@ class Registry(Generic[T]):
             ParamError: another thing has one of the names, and `replace` is false.
         """
         for known in (name, *aliases):
-            if not replace and self._things.get(self._fold(known), thing) is not thing:
+            if self.other(known, thing) is not None and not replace:
                 raise ParamError(f"{self.kind} {known!r} is registered already")
         for known in (name, *aliases):
             self._things[self._fold(known)] = thing
         if name not in self._names:
             self._names.append(name)
         return thing
+
+    def other(self, name: str, thing: T) -> T | None:
+        """What else than `thing` has been registered under a name."""
+        found = self._things.get(self._fold(name))
+        return None if found is thing else found
 
     def get(self, name: str) -> T:
         """The thing called `name`.
@@ -69,35 +71,38 @@ class Registry(Generic[T]):
             TypeError: `name` is no string.
         """
         check_kind(self.kind, "name", name, str, "a string")
-        try:
+        if name in self:
             return self._things[self._fold(name)]
-        except KeyError:
-            hint = nearest(name, self._things)
+        hint = nearest(name, self._things)
         raise UnknownNameError(f"{self.kind} {name!r} is not registered{hint}")
 
     def names(self) -> list[str]:
         """The registered names without their aliases, in order of registration."""
+        self._look_for(None)
         return list(self._names)
 
     def table(self) -> dict[str, T]:
         """Every name and alias, as they are looked up, with its thing."""
-        return dict(self._things)
+        return dict(self.items())
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._things)
+        return iter(self.keys())
 
     def __len__(self) -> int:
-        return len(self._things)
+        return len(self.keys())
 
     def __getitem__(self, name: str) -> T:
+        self._look_for(name)
         return self._things[self._fold(name)]
 
     def keys(self) -> KeysView[str]:
         """Every name and alias, as they are looked up."""
+        self._look_for(None)
         return self._things.keys()
 
     def items(self) -> ItemsView[str, T]:
         """Every name and alias with its thing."""
+        self._look_for(None)
         return self._things.items()
 
     def serves(self, base: type) -> None:
@@ -105,7 +110,13 @@ class Registry(Generic[T]):
         _BY_CLASS[base] = self
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self._fold(name) in self._things
+        if not isinstance(name, str):
+            return False
+        self._look_for(name)
+        return self._fold(name) in self._things
+
+    def _look_for(self, name: str | None) -> None:
+        """Have what is called so registered, or with None everything, where that is to come yet."""
 
     def create(self, spec: Any, **kwargs: Any) -> Any:
         """An instance: of the name `spec`, of JSON `["name", {kwargs}]`, or `spec` itself.
@@ -153,8 +164,8 @@ def enter_class(
 ) -> C:
     """Register a class of the program's own; a warning where another one had one of the names."""
     for known in (name, *aliases):
-        before = table.get(known) if known in table else klass
-        if before is not klass:
+        before = table.other(known, klass)
+        if before is not None:
             text = f"{table.kind} {known!r} was {before}, now it is {klass}"
             warnings.warn(text, stacklevel=stacklevel)
     table.register(name, klass, aliases, replace=True)
@@ -231,23 +242,3 @@ def _enter(base_class: type, nickname: str, klass: type, name: str | None) -> ty
         raise ParamError(complaint(f"{nickname}.register", "klass", expected, repr(klass)))
     name = name or klass.__name__
     return enter_class(_table(base_class, nickname), name, klass, stacklevel=4)
-
-
-def discovered(
-    package: str, registry: Registry[Any], own: Iterable[str]
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a package whose files register what it is a family of.
-
-    Every file of the folder is imported at once; what it has registered is public under the name
-    that it was defined by, beside the package's `own` names.
-    """
-    for file in pkgutil.iter_modules(load_module(package).__path__, f"{package}."):
-        load_module(file.name)
-    table = {thing.__name__: thing for thing in map(registry.get, registry.names())}
-
-    def find(name: str) -> Any:
-        if name in table:
-            return table[name]
-        return elsewhere(package, name, table)
-
-    return find, lambda: sorted({*own, *table})

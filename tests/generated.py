@@ -17,6 +17,7 @@ from collections.abc import Iterator
 
 import gnomon
 from gnomon.compatibility import absent
+from gnomon.ground import folder_registry
 from gnomon.onnx import table
 from gnomon.ops import registry
 from gnomon.ops.namespace import SPACES, full_names, names_of
@@ -26,7 +27,7 @@ from gnomon.ops.signature import namespaced
 ROOT = pathlib.Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "catalogue.md"
 ONNX = ROOT / "docs" / "onnx.md"
-FILES = ROOT / "gnomon" / "data" / "operators.txt"
+FILES = ROOT / "gnomon" / "data" / "declared.txt"
 _PUBLIC = tuple(space for space in SPACES if not space.startswith("_"))
 FAMILIES = {"gnomon.ndarray": "NDArray", "gnomon.symbol": "Symbol"}
 
@@ -75,12 +76,16 @@ def page() -> str:
 
 
 def files() -> str:
-    """Which file declares each operator: a line a file."""
+    """Which file declares each name that is looked up by folder (operators ...): a line a file."""
+    for module in gnomon._MODULES:
+        importlib.import_module(f"gnomon.{module}")
     found: dict[str, list[str]] = {}
-    for cls in operators():
-        listed = found.setdefault(cls.__module__.removeprefix("gnomon.ops."), [])
-        listed += sorted({cls.name, *cls.aliases})
-    return "".join(f"{file}: {' '.join(listed)}\n" for file, listed in sorted(found.items()))
+    for kind in folder_registry.FOLDERS:
+        for name, cls in kind.items():
+            if cls.__module__.startswith(f"{kind.folder}."):
+                place = f"{kind.folder}/{cls.__module__.removeprefix(kind.folder + '.')}"
+                found.setdefault(place.removeprefix("gnomon."), []).append(name)
+    return "".join(f"{file}: {' '.join(sorted(names))}\n" for file, names in sorted(found.items()))
 
 
 def _told() -> set[str]:

@@ -1,6 +1,7 @@
 """Rank 0: errors, settings, registry, dtypes, shapes, contexts, records, lazy public names."""
 
 import copy
+import inspect
 import os
 import pickle
 import subprocess
@@ -455,6 +456,16 @@ def test_a_record_is_frozen_and_hashed_by_its_fields():
         Point()
     with pytest.raises(AssertionError):
         Point(1, 2)
+
+
+def test_a_record_without_words_has_no_signature_written(monkeypatch):
+    monkeypatch.setattr(inspect, "signature", lambda _: pytest.fail("a signature was written"))
+
+    @record()
+    class Point:
+        x: int
+
+    assert Point(1).x == 1
 
 
 def test_arrays_name_their_own_data_type():

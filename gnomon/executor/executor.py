@@ -19,7 +19,6 @@ from gnomon.executor import arrays, inputs
 from gnomon.executor.arena import Arena
 from gnomon.executor.network import Bound, Known, contexts_of, network
 from gnomon.executor.programs.layout import Mode
-from gnomon.executor.report import listing, monitor, profile
 from gnomon.executor.run import Run
 from gnomon.executor.train_step import Feed, Follower, Pushed, check_feeds
 from gnomon.expr.node import set_address
@@ -31,9 +30,14 @@ from gnomon.ground.files import replacing
 from gnomon.shape import prod
 
 if TYPE_CHECKING:
-    from gnomon.executor.report import html_report
+    from gnomon.executor.report import html_report, listing, monitor, profile
 else:
     html_report = Later("gnomon.executor.report.html_report")
+    listing, monitor = (
+        Later("gnomon.executor.report.listing"),
+        Later("gnomon.executor.report.monitor"),
+    )
+    profile = Later("gnomon.executor.report.profile")
 
 
 class Executor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copyreg
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import (
     Annotated,
     Any,
@@ -39,7 +39,7 @@ from gnomon.expr.node import (
     typed,
 )
 from gnomon.expr.term import Term, compute_dtype, distinct
-from gnomon.ground.record import cached_property, fields_of, first, put, reduced
+from gnomon.ground.record import cached_property, fields_of, fields_read, first, put, reduced
 from gnomon.shape import prod
 
 
@@ -74,7 +74,7 @@ def composite(kind: type[C]) -> type[C]:
     The same as `@dataclass(frozen=True, eq=False, repr=False)`, which does as well, but takes more
     time when a module is imported (see `record`).
     """
-    made = dataclass(init=False, eq=False, repr=False)(kind)
+    made = fields_read(kind)
     type.__setattr__(made, "__init__", first)
     return made
 

@@ -6,16 +6,20 @@ files compare equal byte for byte.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gnomon.base import FormatError, GnomonError
+from gnomon.base import FormatError, GnomonError, Later
 from gnomon.graph import legacy
 from gnomon.graph.body import Body
 from gnomon.graph.node import Entry, Graph, Node, input_versions
 from gnomon.ops import registry
+
+if TYPE_CHECKING:
+    import json
+else:
+    json = Later("json")
 
 VERSION = 10901
 ONE_LINE = 10  # sequences of up to so many members stand on one line

@@ -36,7 +36,7 @@ def record(
     """
 
     def decorate(kind: type[T]) -> type[T]:
-        made = dataclass(init=False, eq=False, repr=False, slots=slots)(kind)
+        made = fields_read(kind, slots)
         methods: dict[str, Any] = {"__init__": first, "__repr__": _shown, "__reduce__": reduced}
         if frozen:
             methods |= {n: vars(Frozen)[n] for n in ("__setattr__", "__delattr__")}
@@ -47,6 +47,13 @@ def record(
         return made
 
     return decorate
+
+
+def fields_read(kind: type[T], slots: bool = False) -> type[T]:
+    """`kind` as a class of its fields, without methods."""
+    if not kind.__doc__:  # `dataclass` would write the signature, by a tokenizer that takes 8 ms
+        kind.__doc__ = kind.__name__
+    return dataclass(init=False, eq=False, repr=False, slots=slots)(kind)
 
 
 class cached_property(Generic[T]):

@@ -8,17 +8,24 @@ nothing is an error. A plain string, without attributes, says more by convention
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gnomon.base import DTypeError, KeywordHints, ParamError, complaint
-from gnomon.registry import Registry, class_name, enter_class, get_alias_func
+from gnomon.base import DTypeError, KeywordHints, Later, ParamError, complaint
+from gnomon.ground.folder_registry import FolderRegistry
+from gnomon.registry import class_name, enter_class, get_alias_func
 
-INITIALIZERS: Registry[type[Initializer]] = Registry("initializer", ignore_case=True)
+if TYPE_CHECKING:
+    import json
+else:
+    json = Later("json")
+
+INITIALIZERS: FolderRegistry[type[Initializer]] = FolderRegistry(
+    "initializer", "gnomon.initializer", ignore_case=True
+)
 
 
 class InitDesc(str):

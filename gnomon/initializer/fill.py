@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gnomon import ndarray as nd
-from gnomon.base import ParamError, ShapeError, check_kind, complaint
+from gnomon.base import Later, ParamError, ShapeError, check_kind, complaint
 from gnomon.initializer.base import Initializer, register
+
+if TYPE_CHECKING:
+    import json
+else:
+    json = Later("json")
 
 Filler = Callable[[str, Any], None]
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from gnomon.compatibility.absent import resolving
 from gnomon.io import io
-from gnomon.io.array_iter import NDArrayIter
 from gnomon.io.desc import DataBatch, DataDesc
 from gnomon.io.iterator import DataIter
 
 if TYPE_CHECKING:
+    from gnomon.io.array_iter import NDArrayIter
     from gnomon.io.csv_iter import CSVIter
     from gnomon.io.image_det_record import ImageDetRecordIter
     from gnomon.io.image_record import (
@@ -48,6 +48,7 @@ __all__ = [
 ]
 
 _FILES = {
+    "array_iter": "NDArrayIter",
     "csv_iter": "CSVIter",
     "image_det_record": "ImageDetRecordIter",
     "image_record": "ImageRecordInt8Iter ImageRecordIter ImageRecordIter_v1 ImageRecordUInt8Iter"

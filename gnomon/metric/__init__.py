@@ -4,11 +4,11 @@ A metric is one file of this folder, or a family of them: it is public once it i
 """
 
 from gnomon import ndarray
+from gnomon.ground.folder_registry import public
 from gnomon.metric.base import METRICS, EvalMetric, alias, check_label_shapes, register
 from gnomon.metric.composite import create
 from gnomon.metric.custom import np
-from gnomon.registry import discovered
 
 __all__ = ["EvalMetric", "alias", "check_label_shapes", "create", "ndarray", "np", "register"]
 
-__getattr__, __dir__ = discovered(__name__, METRICS, __all__)
+__getattr__, __dir__ = public(METRICS, __all__)

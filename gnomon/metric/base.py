@@ -15,10 +15,13 @@ from typing import Any
 import numpy as np
 
 from gnomon.base import KeywordHints, ShapeError, UnknownNameError, check_kind, complaint
-from gnomon.registry import Registry, class_name, enter_class, get_alias_func
+from gnomon.ground.folder_registry import FolderRegistry
+from gnomon.registry import class_name, enter_class, get_alias_func
 
 Value = tuple[Any, Any]
-METRICS: Registry[type[EvalMetric]] = Registry("metric", ignore_case=True)
+METRICS: FolderRegistry[type[EvalMetric]] = FolderRegistry(
+    "metric", "gnomon.metric", ignore_case=True
+)
 
 
 class EvalMetric(KeywordHints):

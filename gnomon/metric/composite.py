@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gnomon.base import ParamError, check_kind, complaint
+from gnomon.base import Later, ParamError, check_kind, complaint
 from gnomon.metric.base import METRICS, EvalMetric, Value, register
 from gnomon.metric.custom import CustomMetric
+
+if TYPE_CHECKING:
+    import json
+else:
+    json = Later("json")
 
 
 def create(metric: Any, *args: Any, **kwargs: Any) -> EvalMetric:

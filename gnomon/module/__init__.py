@@ -1,12 +1,16 @@
 """Training and prediction with bound symbols: parameters, optimizer, loops, checkpoints."""
 
-from gnomon.compatibility.absent import finding
+from typing import TYPE_CHECKING
+
+from gnomon.compatibility.absent import resolving
 from gnomon.module import base_module
 from gnomon.module.base_module import BaseModule
-from gnomon.module.bucketing_module import BucketingModule
 from gnomon.module.module import Module
-from gnomon.module.python_module import PythonLossModule, PythonModule
-from gnomon.module.sequential_module import SequentialModule
+
+if TYPE_CHECKING:
+    from gnomon.module.bucketing_module import BucketingModule
+    from gnomon.module.python_module import PythonLossModule, PythonModule
+    from gnomon.module.sequential_module import SequentialModule
 
 __all__ = [
     "BaseModule",
@@ -18,4 +22,10 @@ __all__ = [
     "base_module",
 ]
 
-__getattr__ = finding(__name__, __all__)
+_FILES = {
+    "bucketing_module": "BucketingModule",
+    "python_module": "PythonLossModule PythonModule",
+    "sequential_module": "SequentialModule",
+}
+
+__getattr__, __dir__ = resolving(__name__, _FILES, (*__all__, *_FILES))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import ctypes
 import functools
 import marshal
@@ -87,6 +88,9 @@ def _found(module: str, shown: str) -> Any:
         if not module:
             literal = ast.literal_eval(shown)
             return sys.intern(literal) if isinstance(literal, str) else literal
-        return eval(shown, dict(vars(sys.modules[module])))
-    except (KeyError, NameError, AttributeError, OSError) as error:
+        name, *inner = shown.split(".")
+        space = vars(sys.modules[module])
+        found = space[name] if name in space else getattr(builtins, name)
+        return functools.reduce(getattr, inner, found)
+    except (KeyError, AttributeError, OSError) as error:
         raise ValueError(f"{shown} is not found") from error

@@ -93,9 +93,8 @@ class Expressions(Conversions):
 
     def thing(self, thing: Any, node: ast.expr | None = None) -> Value:
         """A thing that is there for good: a number as such, an object by its address."""
-        if type(thing) is int and not isinstance(node, ast.Constant):
-            self.unit.rely(named(node) if node else "", thing, self.space)
         if type(thing) is int:
+            self._rely(thing, node)
             return Value(str(thing), INT)
         if type(thing) is bool:
             return Value(str(thing).lower(), BOOL)
@@ -107,6 +106,13 @@ class Expressions(Conversions):
         if said is not None and isinstance(node, ast.Name):
             kind = kind_of(said, self.space, plain=False)
         return Value(self.unit.symbol(thing, shown, self.space), kind)
+
+    def _rely(self, number: int, node: ast.expr | None) -> None:
+        """Note which name the number came from, if it is no literal."""
+        if isinstance(node, ast.UnaryOp):
+            self._rely(-number, node.operand)
+        elif not isinstance(node, ast.Constant):
+            self.unit.rely(named(node) if node else "", number, self.space)
 
     def of_Name(self, node: ast.Name) -> Value:
         self.known = self.known.without_fresh(node.id)  # it may have another name from here on

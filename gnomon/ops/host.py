@@ -19,11 +19,11 @@ each request says.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.random.bit_generator import ISeedSequence
 
 from gnomon.base import GnomonError, ShapeError, complaint
 from gnomon.dtype import DType
@@ -188,11 +188,18 @@ def counted(key: tuple[int, int], counter: tuple[int, int, int, int]) -> np.rand
     >>> one.random() == other.random()
     True
     """
-    made: Any = _Key(*key)  # NumPy's annotations know none but its own
+    made: Any = _key_class()(*key)  # NumPy's annotations know none but its own
     return np.random.Generator(np.random.Philox(made, counter=counter))
 
 
-class _Key(ISeedSequence):
+@functools.cache
+def _key_class() -> type[Any]:
+    """`_Key` as NumPy takes it, whose random numbers are not imported before (11 ms)."""
+    np.random.bit_generator.ISeedSequence.register(_Key)
+    return _Key
+
+
+class _Key:
     """A key as Philox takes it in a third of the time: given `key`, it seeds itself first."""
 
     def __init__(self, *words: int) -> None:

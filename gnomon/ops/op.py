@@ -25,7 +25,7 @@ from gnomon.expr.node import Expr
 from gnomon.ops import derive, given, infer, registry
 from gnomon.ops.case import Cases
 from gnomon.ops.infer import Shape, Shapes, Types
-from gnomon.ops.param import Param, declared, parse_fields, show, told_apart
+from gnomon.ops.param import Param, annotated, declared, parse_fields, show, told_apart
 
 C = TypeVar("C", bound="type[Op]")
 Maybe = Sequence[Any]
@@ -452,7 +452,7 @@ def describe(cls: type[Op]) -> None:
 def _check_fields(cls: type[Op]) -> None:
     """Refuse a field that has a plain value: calls could not set it."""
     own = vars(cls)
-    for name, kind in inspect.get_annotations(cls).items():
+    for name, kind in annotated(cls).items():
         if name not in own or name in vars(Op) or "ClassVar" in str(kind):
             continue
         value = own[name]

@@ -292,20 +292,31 @@ def declared(owner: type) -> dict[str, Param]:
     """
     found: dict[str, Param] = {}
     for base in reversed(owner.__mro__):
-        own = {k: v for k, v in vars(base).items() if isinstance(v, Param)}
         for name in [n for n in found if n in vars(base)]:
             del found[name]  # declared anew, or set to a fixed value
-        for name, field in own.items():
-            field.name, field.kind = name, kind_of(_hint(base, name))
-            found[name] = field
+        found.update(_own(base))
     leading = [name for name in getattr(owner, "leading", ()) if name in found]
     return {name: found[name] for name in dict.fromkeys((*leading, *found))}
+
+
+@functools.cache
+def _own(owner: type) -> dict[str, Param]:
+    """The fields that a class declares itself."""
+    own = {k: v for k, v in vars(owner).items() if isinstance(v, Param)}
+    for name, field in own.items():
+        field.name, field.kind = name, kind_of(_hint(owner, name))
+    return own
+
+
+def annotated(owner: type) -> dict[str, Any]:
+    """Those of a class itself, not of its bases."""
+    return vars(owner).get("__annotations__") or inspect.get_annotations(owner)
 
 
 def _hint(owner: type, name: str) -> Any:
     """The annotation of a field; `typing.get_type_hints` would evaluate those of all bases."""
     for base in owner.__mro__:
-        hint = inspect.get_annotations(base).get(name)
+        hint = annotated(base).get(name)
         if hint is not None:
             known = _PLAIN.get(hint, hint)
             return _evaluated(known, base.__module__) if isinstance(known, str) else known

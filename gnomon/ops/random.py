@@ -9,11 +9,11 @@ from gnomon import dtype as dtypes
 from gnomon.base import ParamError, complaint
 from gnomon.dtype import DType, float32, float64, int32
 from gnomon.expr import fn
+from gnomon.expr.functions.distributions import Distributions
 from gnomon.expr.node import Expr, cast
 from gnomon.ops.create import FLOATS, Created, Known
 from gnomon.ops.op import Draws, Op, op
 from gnomon.ops.param import Dims, param
-from gnomon.shadow.random import Random
 
 
 class Drawn(Created):
@@ -92,8 +92,8 @@ class RandomInt(Drawn):
         return cast(fn.floor(share), self.real()) + self.low
 
 
-class Drawing(Random):
-    """The distributions of `gnomon.shadow` over the numbers that an operator is given."""
+class Drawing(Distributions):
+    """The distributions over the numbers that an operator is given."""
 
     def __init__(self, draws: Draws) -> None:
         self._draws = draws

@@ -3,10 +3,10 @@
 An optimizer is one file of this folder: it is public once it is there.
 """
 
+from gnomon.ground.folder_registry import public
 from gnomon.optimizer.base import OPTIMIZERS, Optimizer, create, register
 from gnomon.optimizer.updater import Updater, get_updater
-from gnomon.registry import discovered
 
 __all__ = ["Optimizer", "Updater", "create", "get_updater", "register"]
 
-__getattr__, __dir__ = discovered(__name__, OPTIMIZERS, __all__)
+__getattr__, __dir__ = public(OPTIMIZERS, __all__)

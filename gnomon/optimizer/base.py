@@ -19,6 +19,7 @@ import numpy as np
 
 from gnomon.base import KeywordHints, ParamError, ShapeError, check_kind, complaint
 from gnomon.expr.node import Expr
+from gnomon.ground.folder_registry import FolderRegistry
 from gnomon.lr_scheduler import LRScheduler
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.mode import mode
@@ -28,14 +29,16 @@ from gnomon.ops.update import Update, bounded
 from gnomon.optimizer.checked import METHODS, one_by_one
 from gnomon.optimizer.fused import FusedUpdates, Given, Item, Join, Rates
 from gnomon.optimizer.rows import push_sparse
-from gnomon.registry import Registry, class_name, enter_class
+from gnomon.registry import class_name, enter_class
 
 # Attributes that formulas do not read as constants: they change, and compile nothing anew.
 _NOT_COMPILED = frozenset(("lr", "wd", "rescale_grad", "num_update", "begin_num_update"))
 _ASKED = "_get_lr", "_get_wd"  # what subclasses define, or the same of several, as with MXNet
 _NUMBERS = frozenset((int, float, bool, type(None)))
 
-OPTIMIZERS: Registry[type[Optimizer]] = Registry("optimizer", ignore_case=True)
+OPTIMIZERS: FolderRegistry[type[Optimizer]] = FolderRegistry(
+    "optimizer", "gnomon.optimizer", ignore_case=True
+)
 
 
 class ScheduleWarning(ParamError, UserWarning):
@@ -62,7 +65,7 @@ class Optimizer(KeywordHints):
     _decaying: ClassVar[tuple[str, ...]] = ("_weight", "_gamma")  # ends of their names
     _asks_subclass: ClassVar[bool] = False  # whether a subclass says itself what rate and decay are
     _keyword_aliases: ClassVar = {"lr": "learning_rate", "weight_decay": "wd", "mom": "momentum"}
-    opt_registry: ClassVar[Registry[type[Optimizer]]] = OPTIMIZERS
+    opt_registry: ClassVar[FolderRegistry[type[Optimizer]]] = OPTIMIZERS
 
     def __init__(
         self,

@@ -10,8 +10,7 @@ from gnomon.graph.node import Entry, Graph, Node, variable
 from gnomon.graph.passes.constants import SMALL, constants
 from gnomon.graph.passes.cse import cse
 from gnomon.graph.passes.fold_norm import fold_norm
-from gnomon.graph.passes.pack_weights import pack_weights
-from gnomon.graph.passes.pipeline import rewritten
+from gnomon.graph.passes.pipeline import PIPELINE, rewritten
 from gnomon.graph.passes.simplify import simplify
 from gnomon.graph.tasks.dce import alive
 from gnomon.graph.tasks.task import Buffers, express, used_entries
@@ -261,7 +260,7 @@ def test_recurrent_weights_are_packed_apart():
     told = {"mode": "lstm", "state_size": 7, "num_layers": 1}
     layers = node("rnn", "RNN", X, *map(variable, ("w", "h", "c")), **told)
     sizes = {"w": (4 * 7 * (3 + 7 + 2),), "h": (1, 40, 7), "c": (1, 40, 7)}
-    known = typed(layers, x=(2, 40, 3), **sizes)
+    known, pack_weights = typed(layers, x=(2, 40, 3), **sizes), dict(PIPELINE)["packed weights"]
     if tile.packs(dtype.float32):
         assert lines(pack_weights(known, PREDICT)) == [
             "rnn_w_in0(w)",

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from native import samples
+from native import raw_samples, samples
 
 from gnomon import config
 from gnomon.native import dependencies
@@ -35,6 +35,13 @@ def made() -> tuple[int, int]:
 def test_code_from_disk_is_looked_at():
     assert made()[0] > 0
     assert made() == (0, 1)
+
+
+def test_code_that_relies_on_signs_is_found_again():
+    for _ in range(2):
+        compiled = objects.COUNTS.compiled
+        code_of((raw_samples.atomics,), raw=True)
+    assert objects.COUNTS.compiled == compiled
 
 
 def test_a_copy_of_the_source_is_as_good_and_another_content_is_not(tmp_path, monkeypatch):

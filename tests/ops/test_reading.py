@@ -7,9 +7,10 @@ import sys
 
 FAILING = """
 import sys
+from gnomon.ground import folder_registry
 from gnomon.ops import registry
 
-load = registry.load_module
+load = folder_registry.load_module
 
 def lacking(name):
     module = load(name)
@@ -18,13 +19,13 @@ def lacking(name):
         raise MemoryError
     return module
 
-registry.load_module = lacking
+folder_registry.load_module = lacking
 for ask in (registry.names, lambda: registry.find("relu")):
     try:
         ask()
     except MemoryError:
         print("lacking")
-registry.load_module = load
+folder_registry.load_module = load
 found = registry.find("_linalg_potrf")
 print(found is sys.modules[found.__module__].__dict__[found.__name__], registry.has("relu"))
 try:
@@ -36,6 +37,7 @@ except Exception as error:
 
 INDEXED = """
 import sys
+from gnomon.ground import folder_registry
 from gnomon.ops import registry
 
 def loaded():
@@ -47,7 +49,8 @@ try:
     registry.register(type("Pooling", (registry.find("sum"),), own))
 except Exception as error:
     print(error, loaded())
-registry._files().update(linalg_potrf="gone", relu="nn.pooling")  # as files are moved
+folder_registry._files()["gnomon.ops", "linalg_potrf"] = "gnomon.ops.gone"  # as files are moved
+folder_registry._files()["gnomon.ops", "relu"] = "gnomon.ops.nn.pooling"
 print(registry.has("relu"), registry.has("linalg_potrf"), registry.has("no such"), loaded())
 """
 

@@ -10,7 +10,7 @@ from gnomon.expr import ext
 from gnomon.expr.call.rnn import panels
 from gnomon.expr.node import Expr
 from gnomon.graph.node import Entry, Node
-from gnomon.graph.typed_graph import Kept, Purpose, Rewriter, TypedGraph
+from gnomon.graph.typed_graph import Kept, Rewriter, TypedGraph
 from gnomon.ops.nn.rnn import RNN, Place
 from gnomon.ops.op import describe
 from gnomon.ops.param import param
@@ -52,10 +52,8 @@ describe(PackedWeights)
 describe(PackedRNN)
 
 
-def pack_weights(typed: TypedGraph, purpose: Purpose) -> TypedGraph:
+def packed(typed: TypedGraph) -> TypedGraph:
     """`typed` with the weights of recurrent layers packed apart, where that is done at all."""
-    if purpose.differentiate:
-        return typed
     rewriter = Rewriter(typed)
     for old in typed.graph.topo:
         if old.op is not None:

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
+from gnomon.base import Later
 from gnomon.graph.passes.channels_last import channels_last
 from gnomon.graph.passes.constants import constants
 from gnomon.graph.passes.cse import cse
 from gnomon.graph.passes.fold_norm import fold_norm
-from gnomon.graph.passes.pack_weights import pack_weights
 from gnomon.graph.passes.simplify import simplify
 from gnomon.graph.show import show, told
 from gnomon.graph.typed_graph import Purpose, TypedGraph
 from gnomon.runtime.devices.device import find
 from gnomon.runtime.libraries import dnn
+
+if TYPE_CHECKING:
+    from gnomon.graph.passes import pack_weights
+else:  # it needs all of recurrent layers
+    pack_weights = Later("gnomon.graph.passes.pack_weights")
 
 Step = Callable[[TypedGraph, Purpose], TypedGraph]
 
@@ -25,7 +31,8 @@ PIPELINE: tuple[tuple[str, Step], ...] = (
     ("constants", lambda typed, purpose: constants(typed, purpose.device)),
     # while layers and normalizations are neighbours
     ("normalization into layers", fold_norm),
-    ("packed weights", pack_weights),
+    # not for training, which changes the weights at every step
+    ("packed weights", lambda t, purpose: t if purpose.differentiate else pack_weights.packed(t)),
     # last: it puts transposes around what the others leave
     ("channels last", lambda typed, purpose: channels_last(typed) if dnn.available() else typed),
 )

@@ -24,7 +24,6 @@ from collections.abc import Mapping, Sequence
 from typing import IO, Any, Final, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from gnomon import dtype as dtypes
 from gnomon.base import DTypeError, ParamError, complaint
@@ -39,7 +38,7 @@ MAX_RANK: Final = 32  # NumPy's own limit was 32 up to 1.26
 DEVICES: Final = {1: "cpu", 2: "gpu", 3: "cpu_pinned", 5: "cpu_shared"}
 CPU: Final = (1, 0)  # also of what has no shape, which says no device
 
-Array = npt.NDArray[Any]
+Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
 Fault = tuple[str, str]  # what was expected, and what is there
 

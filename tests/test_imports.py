@@ -1,0 +1,63 @@
+"""What a program imports: the files of what it names, and nothing for what it does not use."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+OWN = """
+import sys
+import gnomon as mx
+
+def loaded(folder):
+    return sorted(n.rpartition(".")[2] for n in sys.modules if n.startswith(f"gnomon.{folder}."))
+
+packages = mx.optimizer, mx.metric, mx.init
+before = loaded("optimizer"), loaded("metric"), loaded("initializer")
+made = mx.optimizer.create("ADAM"), mx.metric.create("mae"), mx.init.create("bilinear")
+print([type(each).__name__ for each in made])
+after = loaded("optimizer"), loaded("metric"), loaded("initializer")
+print([sorted({*a} - {*b}) for a, b in zip(after, before)])
+
+@mx.optimizer.register
+class Nadam(mx.optimizer.Optimizer):
+    pass
+
+print(type(mx.optimizer.create("nadam")).__module__, mx.optimizer.Nadam.__module__)
+print("lars" in mx.optimizer.Optimizer.opt_registry, "none" in mx.optimizer.Optimizer.opt_registry)
+print(len(mx.registry.get_registry(mx.metric.EvalMetric)) > 20, mx.optimizer.sgd.SGD.__name__)
+"""
+
+DRAWN = """
+import sys
+import gnomon as mx
+
+net = mx.gluon.nn.Dense(3)
+net.initialize(mx.init.Xavier())
+net(mx.nd.ones((2, 4))).wait_to_read()
+unused = "numpy.random", "gnomon.shadow", "gnomon.module", "gnomon.executor.report.profile"
+print([name for name in unused if name in sys.modules])
+"""
+
+
+def printed(program: str) -> list[str]:
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_a_file_is_imported_for_its_names():
+    done = subprocess.run([sys.executable, "-c", OWN], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "['Adam', 'MAE', 'Bilinear']",
+        "[['adaptive', 'sgd'], ['regress'], ['structured']]",
+        "__main__ gnomon.optimizer.nadam",
+        "True False",
+        "True SGD",
+    ]
+
+
+def test_initial_weights_need_no_tensors_and_none_of_numpys_random_numbers():
+    assert printed(DRAWN) == ["[]"]
