@@ -321,13 +321,11 @@ class Call(Composite):
 
     `infer`, `adjoint` and `reference` (its meaning in NumPy) make one; `fallback` gives the same as
     an expression of other nodes, for machines without the library. `unrolls` says that this grows
-    with a size, as with the steps in time of a recurrent layer. One that `scales` is stored times a
-    number by the library itself, or added to what is there.
+    with a size, as with the steps in time of a recurrent layer.
     """
 
     kind = COMPLEX
     unrolls: ClassVar[bool] = False
-    scales: ClassVar[bool] = True
 
     def reference(self, *operands: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """The values, by NumPy."""

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
-from gnomon.base import Later
 from gnomon.expr.composite import Call
 from gnomon.expr.deferred import Deferred
 from gnomon.expr.node import CHAINER, Buffer, Expr, Map, Scalar
@@ -20,11 +19,6 @@ from gnomon.expr.walk import postorder
 from gnomon.ground.record import record
 from gnomon.plan.statement import Saver, Store, identity
 from gnomon.plan.view import unshaped, views
-
-if TYPE_CHECKING:
-    from gnomon.plan import epilogue
-else:  # for libraries that have some
-    epilogue = Later("gnomon.plan.epilogue")
 
 
 @record()
@@ -45,10 +39,6 @@ Temporary: TypeAlias = Callable[[Expr], Buffer]
 
 class Libraries(Protocol):
     """What the machine's libraries do."""
-
-    @property
-    def has_epilogues(self) -> bool:
-        """Whether one does more to a product as it stores it."""
 
     def supported(self, call: Call) -> bool:
         """Whether one carries out `call`; else its fallback expression does."""
@@ -87,13 +77,7 @@ class _Cutter:
         return next((n for n in postorder(values) if isinstance(n, Call)), None)
 
     def take(self, call: Call) -> None:
-        """Carry out `call`, or put in its place a call that does more, or its fallback."""
-        if self.libraries.has_epilogues:
-            values = [s.value for s in self.stores if s is not None]
-            more = epilogue.with_epilogue(call, values, self.libraries.supported)
-            if more is not None:
-                self.replace(*more)
-                return
+        """Carry out `call`, or put its fallback in its place."""
         if not self.libraries.supported(call):
             fallback = getattr(call, "fallback", None)
             if fallback is None:
@@ -141,8 +125,6 @@ class _Cutter:
         store = self.stores[k]
         assert store is not None
         if store.saver not in ("saveto", "plusto", "minusto"):
-            return None
-        if not call.scales and (store.saver != "saveto" or store.value is not call):
             return None
         return None if any(n is call for n in postorder(self.others(k))) else k
 

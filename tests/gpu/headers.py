@@ -15,31 +15,26 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from gnomon.runtime.devices.cuda import cublas, cublas_lt, cudnn, library
+from gnomon.runtime.devices.cuda import cublas, cudnn, library
 
 FILE = Path(__file__).with_name("headers.json")
-CALLS = {**cublas.CALLS, **cublas_lt.CALLS, **cudnn.CALLS, **library.CALLS}
+CALLS = {**cublas.CALLS, **cudnn.CALLS, **library.CALLS}
 #: the enumerations whose numbers stand in the code
 ENUMS = (
     "cudnnDataType_t", "cudnnMathType_t", "cudnnTensorFormat_t", "cudnnConvolutionMode_t",
     "cudnnPoolingMode_t", "cudnnNanPropagation_t", "cudnnDeterminism_t", "cudnnStatus_t",
-    "cublasComputeType_t", "cublasOperation_t", "cublasStatus_t", "cudaDataType",
-    "cublasLtMatmulDescAttributes_t", "cublasLtMatrixLayoutAttribute_t",
-    "cublasLtMatmulPreferenceAttributes_t", "cublasLtEpilogue_t",
+    "cublasComputeType_t", "cublasOperation_t", "cudaDataType",
     "CUmemLocationType", "CUmemAccess_flags",
 )  # fmt: skip
-#: the structures whose members stand in the code
-STRUCTS = r"cudnnConvolution\w+AlgoPerf_t|cublasLtMatmulHeuristicResult_t|cublasLtMatmulAlgo_t"
 SCALARS = {
     "int": ctypes.c_int, "size_t": ctypes.c_size_t, "longlongint": ctypes.c_longlong,
     "unsignedint": ctypes.c_uint, "unsignedchar": ctypes.c_ubyte,
     "unsignedlonglong": ctypes.c_ulonglong, "CUdeviceptr": ctypes.c_uint64,
-    "float": ctypes.c_float, "double": ctypes.c_double, "uint64_t": ctypes.c_uint64,
-    "int64_t": ctypes.c_int64, "cublasLtMatmulAlgo_t": ctypes.c_uint64 * 8,
+    "float": ctypes.c_float, "double": ctypes.c_double,
 }  # fmt: skip
 POINTERS = (
     "Descriptor_t", "Handle_t", "Stream_t", "CUstream", "CUevent", "CUmodule", "CUfunction",
-    "CUcontext", "CUmemoryPool", "CUgraph", "CUgraphExec", "Desc_t", "Layout_t", "Preference_t",
+    "CUcontext", "CUmemoryPool", "CUgraph", "CUgraphExec",
 )  # fmt: skip
 
 
@@ -78,9 +73,9 @@ def read(text: str) -> dict[str, Any]:
     for name in ENUMS:
         found = re.search(rf"typedef enum[^{{}}]*\{{([^}}]*)\}}\s*{name}\b", text)
         if found:
-            pairs = re.findall(r"(\w+)\s*=\s*(-?(?:0x)?[\da-fA-F]+)\s*(?:,|$)", found[1])
+            pairs = re.findall(r"(\w+)\s*=\s*(-?(?:0x)?[\da-fA-F]+)\b", found[1])
             enums[name] = {n: int(v, 0) for n, v in pairs}
-    fields = re.findall(rf"\{{([^{{}}]*)\}}\s*({STRUCTS})\b", text)
+    fields = re.findall(r"\{([^{}]*)\}\s*(cudnnConvolution\w+AlgoPerf_t)", text)
     structs = {name: list(map(field, body.split(";")[:-1])) for body, name in fields}
     return {"calls": calls, "enums": enums, "structs": structs}
 

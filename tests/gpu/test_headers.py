@@ -7,7 +7,7 @@ import ctypes
 import pytest
 
 from gnomon import dtype as dtypes
-from gnomon.runtime.devices.cuda import cublas, cublas_lt, cudnn, library
+from gnomon.runtime.devices.cuda import cublas, cudnn, library
 from tests.gpu import headers
 
 KEPT = headers.kept()
@@ -59,37 +59,14 @@ def test_numbers_of_cublas():
     assert numbers("cublasOperation_t", "CUBLAS_OP_", ("N", "T")) == (0, 1)
 
 
-def test_numbers_of_cublas_lt():
-    names = ("TRANSA", "TRANSB", "EPILOGUE", "BIAS_POINTER")
-    own = numbers("cublasLtMatmulDescAttributes_t", "CUBLASLT_MATMUL_DESC_", names)
-    assert own == (
-        cublas_lt.TRANSPOSE_A, cublas_lt.TRANSPOSE_B, cublas_lt.EPILOGUE, cublas_lt.BIAS_POINTER,
-    )  # fmt: skip
-    names = ("BATCH_COUNT", "STRIDED_BATCH_OFFSET")
-    layout = numbers("cublasLtMatrixLayoutAttribute_t", "CUBLASLT_MATRIX_LAYOUT_", names)
-    assert layout == (cublas_lt.BATCH_COUNT, cublas_lt.BATCH_OFFSET)
-    names = ("MAX_WORKSPACE_BYTES", *(f"MIN_ALIGNMENT_{x}_BYTES" for x in "ABCD"))
-    wanted = numbers("cublasLtMatmulPreferenceAttributes_t", "CUBLASLT_MATMUL_PREF_", names)
-    assert wanted == (cublas_lt.MAX_WORKSPACE, *cublas_lt.MIN_ALIGNMENTS)
-    epilogues = numbers("cublasLtEpilogue_t", "CUBLASLT_EPILOGUE_", ("DEFAULT", "RELU", "BIAS"))
-    assert epilogues == (cublas_lt.PLAIN, cublas_lt.RELU, cublas_lt.BIAS)
-    assert numbers("cublasStatus_t", "CUBLAS_STATUS_", ("SUCCESS", "NOT_SUPPORTED")) == (
-        0, cublas_lt.NOT_SUPPORTED,
-    )  # fmt: skip
-
-
-def members(name):
-    """The kinds of a structure's members."""
-    fields = (field.partition(" * ") for field in KEPT["structs"][name])
-    return [KINDS[kind] * int(count) if count else KINDS[kind] for kind, _, count in fields]
-
-
 @pytest.mark.parametrize("name", KEPT["structs"])
 def test_a_structure(name):
-    ours = cublas_lt.Heuristic if name.startswith("cublasLt") else cudnn.Performance
-    fields = [kind for _, kind in ours._fields_]
-    assert (fields[:1] if name == "cublasLtMatmulAlgo_t" else fields) == members(name)
-    assert len(KEPT["structs"]) == 5
+    declared = [
+        KINDS[kind] * int(count) if count else KINDS[kind]
+        for kind, _, count in (field.partition(" * ") for field in KEPT["structs"][name])
+    ]
+    assert [kind for _, kind in cudnn.Performance._fields_] == declared
+    assert len(KEPT["structs"]) == 3
 
 
 def test_numbers_of_the_driver():

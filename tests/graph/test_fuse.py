@@ -3,7 +3,6 @@
 from itertools import pairwise
 
 from gnomon import dtype
-from gnomon.expr.call import Affine
 from gnomon.expr.composite import Call
 from gnomon.graph import infer
 from gnomon.graph.node import Entry, Graph, Node, variable
@@ -90,24 +89,6 @@ def test_calls_stand_alone():
     assert isinstance(value, Call)
     assert product.made[0] in rest.reads
     assert [(s.source, s.view) for s in sharings([product, rest])] == [(product.made[0], False)]
-
-
-def test_a_reshape_of_a_call_is_no_task():
-    x, w = variable("x"), variable("w")
-    fc = node("fc", "FullyConnected", x, w, num_hidden=3, flatten=False, no_bias=True)
-    found, buffers = tasks([fc], x=(2, 4, 5), w=(3, 5))
-    (whole,) = split(found, buffers, lambda call: True)
-    assert whole.made == (fc,) and whole.form.has_call
-
-
-def test_epilogues_are_parts_of_calls():
-    x, w, b = map(variable, ["x", "w", "b"])
-    fc = node("fc", "FullyConnected", x, w, b, num_hidden=3)
-    outputs = [node("act", "relu", fc)]
-    found, buffers = tasks(outputs, x=(4, 5), w=(3, 5), b=(3,))
-    (whole,) = split(fuse(found, buffers, set(outputs)), buffers, lambda call: True, True)
-    (value,) = whole.values.values()
-    assert isinstance(value, Affine) and value.relu and len(value.children) == 3
 
 
 def test_a_call_without_a_library_becomes_its_fallback():

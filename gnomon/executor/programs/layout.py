@@ -48,7 +48,7 @@ from gnomon.graph.typed_graph import Kept, Purpose, TypedGraph
 from gnomon.ground.record import cached_property, record
 from gnomon.ops.create import full
 from gnomon.ops.property import PropertyOp
-from gnomon.plan.cut import Libraries, reach
+from gnomon.plan.cut import reach
 from gnomon.runtime.devices import device as devices
 from gnomon.runtime.execution import threads
 from gnomon.runtime.statements.prepare import backend_of
@@ -130,15 +130,10 @@ class Layout:
         return devices.find(self.draws.ctx)
 
     @cached_property
-    def libraries(self) -> Libraries:
-        """What the device's libraries do."""
-        return backend_of(Buffer((), device=self.device.name)).libraries
-
-    @cached_property
     def supported(self) -> Callable[[Call], bool]:
         """Which calls are tasks of their own: those of the device's libraries, and of those that
         would unroll there, the processor's."""
-        here = self.libraries.supported
+        here = backend_of(Buffer((), device=self.device.name)).libraries.supported
         return here if self.device.host else lambda call: call.unrolls or here(call)
 
     def place_of(self, task: Task) -> Device:
@@ -358,8 +353,7 @@ def _finished(layout: Layout, tasks: list[Task], read_later: Collection[Entry]) 
         tasks = told("shared reductions", tasks, cut_reductions(tasks, layout.buffers), show_tasks)
         fused = fuse(tasks, layout.buffers, kept, layout.place_of)
         tasks = told("fusion", tasks, fused, show_tasks)
-    parts = split(tasks, layout.buffers, layout.supported, layout.libraries.has_epilogues)
-    return told("calls", tasks, parts, show_tasks)
+    return told("calls", tasks, split(tasks, layout.buffers, layout.supported), show_tasks)
 
 
 def _plan(layout: Layout, arguments: frozenset[Entry]) -> None:

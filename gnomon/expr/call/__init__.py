@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from gnomon.compatibility.absent import resolving
-from gnomon.expr.call.dot import Affine, BatchDot, Dot, batch_dot, dot
+from gnomon.expr.call.dot import BatchDot, Dot, batch_dot, dot
 
 if TYPE_CHECKING:
     from gnomon.expr.call.conv import (
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from gnomon.expr.call.rnn import Layer, Recurrence, RecurrenceGradient
 
 __all__ = [
-    "Affine",
     "AvgPool",
     "AvgPoolGradient",
     "BatchDot",

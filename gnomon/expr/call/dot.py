@@ -1,4 +1,4 @@
-"""dot, batch_dot: products of matrices, either operand transposed; and with what follows them."""
+"""dot, batch_dot: products of matrices, either operand transposed."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ import numpy as np
 
 from gnomon.base import DTypeError, ShapeError, complaint
 from gnomon.dtype import DType
-from gnomon.expr import fn
 from gnomon.expr.composite import Call, composite
 from gnomon.expr.ext.implicit_dot import ImplicitDot
-from gnomon.expr.ext.reduce import broadcast_to
 from gnomon.expr.node import Expr
 
 Array = np.ndarray[Any, Any]
@@ -66,50 +64,6 @@ class BatchDot(Dot):
 
     rank: ClassVar[int] = 3
     word: ClassVar[str] = "batch_dot"
-
-
-@composite
-class Affine(Call):
-    """A product of matrices, or of those of a batch, plus `row` in every row, then maybe `relu`.
-
-    Made where statements are cut (`plan/epilogue.py`), so nothing asks for its gradient.
-    """
-
-    a: Expr
-    b: Expr
-    row: Expr | None
-    transpose_a: bool
-    transpose_b: bool
-    relu: bool
-    scales: ClassVar[bool] = False
-
-    def infer(self) -> tuple[tuple[int, ...], DType]:
-        shape, dtype = self.product().infer()
-        row = self.row
-        if row is not None and (row.shape != shape[-1:] or row.dtype is not dtype):
-            expected = f"shape {shape[-1:]}, {dtype.name}"
-            raise ShapeError(complaint("affine", "row", expected, f"{row!r}"))
-        return shape, dtype
-
-    def product(self) -> Dot:
-        """The product alone."""
-        kind = BatchDot if self.a.ndim == BatchDot.rank else Dot
-        return kind(self.a, self.b, self.transpose_a, self.transpose_b)
-
-    def after(self, product: Expr) -> Expr:
-        """What becomes of the product."""
-        if self.row is not None:
-            product = product + broadcast_to(self.row, product.shape)
-        return fn.relu(product) if self.relu else product
-
-    def reference(self, *operands: Array) -> Array:
-        a, b, *row = operands
-        value = sum(row, self.product().reference(a, b))
-        return np.maximum(value, 0) if self.relu else value
-
-    def fallback(self) -> Expr:
-        """The product, and maps of it."""
-        return self.after(self.product())
 
 
 def dot(a: Expr, b: Expr, transpose_a: bool = False, transpose_b: bool = False) -> Dot:

@@ -8,11 +8,9 @@ the calls, and what is left. A call without a library becomes its fallback expre
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from gnomon.base import Later
 from gnomon.expr.composite import Call
-from gnomon.expr.ext.reshape import Reshape
 from gnomon.expr.ext.transpose import Transpose
 from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.rewrite import substitute
@@ -20,11 +18,6 @@ from gnomon.expr.walk import postorder
 from gnomon.graph.node import Entry, Node
 from gnomon.graph.tasks.form import Form, Spec, seen_through
 from gnomon.graph.tasks.task import Buffers, Task
-
-if TYPE_CHECKING:
-    from gnomon.plan import epilogue
-else:  # for libraries that have some
-    epilogue = Later("gnomon.plan.epilogue")
 
 Supported = Callable[[Call], bool]
 DEEPEST = 1000  # steps that each call may take: a cycle of fallbacks must end in an error
@@ -60,25 +53,17 @@ def piece(values: Mapping[Ref, Expr], refs: Mapping[int, Ref]) -> Piece:
     return Piece(form, tuple(refs[id(leaf)] for leaf in leaves), tuple(values))
 
 
-def split(
-    tasks: Sequence[Task], buffers: Buffers, supported: Supported, has_epilogues: bool = False
-) -> list[Task]:
-    """`tasks`, with every call that is `supported` in a task of its own.
-
-    Where libraries have epilogues, what they do to a product as they store it is part of its task.
-    """
-    return [part for t in tasks for part in _parts(t, buffers, supported, has_epilogues)]
+def split(tasks: Sequence[Task], buffers: Buffers, supported: Supported) -> list[Task]:
+    """`tasks`, with every call that is `supported` in a task of its own."""
+    return [part for task in tasks for part in _parts(task, buffers, supported)]
 
 
-def _parts(task: Task, buffers: Buffers, supported: Supported, has_epilogues: bool) -> list[Task]:
+def _parts(task: Task, buffers: Buffers, supported: Supported) -> list[Task]:
     form = task.form
     if form is None or not form.has_call:
         return [task]
     read = tuple([buffers.spec(e) if e in buffers else None for e in task.made])
-    found = buffers.once(
-        (form, read, supported, has_epilogues),
-        lambda: _split(form, read, supported, task.name, has_epilogues),
-    )
+    found = buffers.once((form, read, supported), lambda: _split(form, read, supported, task.name))
     return assembled(task, buffers, found)
 
 
@@ -100,15 +85,9 @@ def assembled(task: Task, buffers: Buffers, found: Pieces) -> list[Task]:
     ]
 
 
-def _split(
-    form: Form,
-    read: Sequence[Spec | None],
-    supported: Supported,
-    name: str,
-    has_epilogues: bool = False,
-) -> Pieces:
+def _split(form: Form, read: Sequence[Spec | None], supported: Supported, name: str) -> Pieces:
     """What `form` is split into; `read` are the specs of the values that others may read."""
-    splitter = _Splitter(form, read, supported, has_epilogues)
+    splitter = _Splitter(form, read, supported)
     splitter.split(name)
     between = splitter.between
     specs = tuple((kind, Spec(b.shape, b.dtype, b.strides)) for kind, b in between)
@@ -118,14 +97,8 @@ def _split(
 class _Splitter:
     """Takes one form apart: `left` are the values still to be done."""
 
-    def __init__(
-        self,
-        form: Form,
-        read: Sequence[Spec | None],
-        supported: Supported,
-        has_epilogues: bool,
-    ) -> None:
-        self.supported, self.has_epilogues = supported, has_epilogues
+    def __init__(self, form: Form, read: Sequence[Spec | None], supported: Supported) -> None:
+        self.supported = supported
         self.left = {Ref("made", k): v for k, v in enumerate(form.values)}
         self.done: list[Piece] = []
         self.between: list[tuple[str, Buffer]] = []
@@ -153,12 +126,7 @@ class _Splitter:
         return [n for n in postorder(list(self.left.values())) if isinstance(n, Call)]
 
     def _take(self, call: Call) -> None:
-        """Make a part of `call`, or put in its place a call that does more, or its fallback."""
-        if self.has_epilogues:
-            more = epilogue.with_epilogue(call, list(self.left.values()), self.supported)
-            if more is not None:
-                self._replace(dict([more]))
-                return
+        """Make a part of `call`, or put its fallback in its place."""
         if not self.supported(call):
             self._replace({call: call.fallback()})  # type: ignore[attr-defined]
             return
@@ -178,11 +146,11 @@ class _Splitter:
             self._replace({given: self.again[ref]})
 
     def _as_read(self, call: Call) -> Expr:
-        """The transpose or reshape of `call` where that is all that is read of it, else `call`."""
+        """The transpose of `call` where that is all that anything reads of it, else `call`."""
         values = list(self.left.values())
         readers = {id(n): n for n in postorder(values) if any(c is call for c in n.children)}
         only = next(iter(readers.values())) if len(readers) == 1 else None
-        turned = isinstance(only, Transpose | Reshape) and not any(v is call for v in values)
+        turned = isinstance(only, Transpose) and not any(v is call for v in values)
         return only if turned and only is not None else call
 
     def _replace(self, by: Mapping[Expr, Expr]) -> None:

@@ -19,7 +19,6 @@ from gnomon.runtime.kernels.scratch import copied
 from gnomon.runtime.libraries import gemm, neural, recurrent
 from gnomon.runtime.libraries.product import Product, product
 
-has_epilogues = False
 FACTORS = {"saveto": (1.0, 0.0), "plusto": (1.0, 1.0), "minusto": (-1.0, 1.0)}
 
 

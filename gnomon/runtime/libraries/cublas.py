@@ -49,8 +49,7 @@ class Handle:
 _handles: weakref.WeakKeyDictionary[Queue, Handle] = weakref.WeakKeyDictionary()
 
 
-def handle_of(queue: Queue) -> Handle:
-    """The handle of a queue, which gives its work to the queue's stream."""
+def _handle_of(queue: Queue) -> Handle:
     found = _handles.get(queue)
     if found is None:
         blas = queue.gpu.driver.blas()
@@ -68,7 +67,7 @@ class GemmIssue:
         self.what = what
 
     def __call__(self, driver: Driver, words: Sequence[int], queue: Queue) -> None:
-        handle = handle_of(queue)
+        handle = _handle_of(queue)
         handle.blas.gemm(handle.number, self.what, *words)
 
 
@@ -101,14 +100,13 @@ def steps(invoke: Invoke, queue: Queue, copied: Copied) -> list[GpuStep]:
 def product_step(what: Product, a: Buffer, b: Buffer, c: Buffer, queue: Queue) -> GpuStep:
     """The step of a product of matrices that lie by rows."""
     matrices = [b, a, c]  # by columns all are transposed, and B comes first
-    spans = [span(k, x, k == 2) for k, x in enumerate(matrices)]
+    spans = [_span(k, x, k == 2) for k, x in enumerate(matrices)]
     words = [x.address for x in matrices]
     keep = [matrices, [x.owner for x in matrices]]
     return GpuStep(GemmIssue(by_columns(what)), words, spans, queue, what.name, keep, what.bytes)
 
 
-def span(word: int, buffer: Buffer, writes: bool) -> Span:
-    """The bytes of a buffer that a step touches, whose address is that word."""
+def _span(word: int, buffer: Buffer, writes: bool) -> Span:
     low, high = (end - buffer.address for end in reach(buffer))
     return Span(word, low, high, writes)
 

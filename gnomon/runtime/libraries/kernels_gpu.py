@@ -38,15 +38,13 @@ def steps(invoke: Invoke, queue: Queue, copied: Copied) -> list[GpuStep]:
     """The steps of a supported call."""
     if 0 in invoke.call.shape:
         return []
-    name = NAMES[type(invoke.call)]
-    return [kernel_step(store, name, queue) for store in _stores(invoke, queue)]
-
-
-def kernel_step(store: Store, name: str, queue: Queue) -> GpuStep:
-    """The step of a statement that needs nothing else."""
-    stores = views([store])
-    structure = Structure(stores)
-    return CACHE.get(stores, structure).bind(structure, name, queue)
+    found = []
+    for store in _stores(invoke, queue):
+        stores = views([store])
+        structure = Structure(stores)
+        name = NAMES[type(invoke.call)]
+        found.append(CACHE.get(stores, structure).bind(structure, name, queue))
+    return found
 
 
 def _stores(invoke: Invoke, queue: Queue) -> list[Store]:

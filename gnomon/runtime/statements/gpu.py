@@ -1,8 +1,7 @@
 """Statements on GPUs: kernels, and NVIDIA's libraries, on the queue of the destination.
 
-cuBLAS multiplies, for recurrent layers too, cuBLASLt where more is done to what it stores, and
-cuDNN convolves. Other calls are computed by their fallback expressions, these as well where the
-library is not installed or does not do them.
+cuBLAS multiplies, for recurrent layers too, and cuDNN convolves. Other calls are computed by their
+fallback expressions, these as well where the library is not installed or does not do them.
 """
 
 from __future__ import annotations
@@ -21,21 +20,16 @@ from gnomon.runtime.devices import device as devices
 from gnomon.runtime.devices.cuda.gpu import Gpu, Queue
 from gnomon.runtime.kernels.gpu_kernel import CACHE, GpuKernel, GpuStep
 from gnomon.runtime.kernels.scratch import temporary
-from gnomon.runtime.libraries import cublas, cublas_lt, cudnn, kernels_gpu, recurrent_gpu
+from gnomon.runtime.libraries import cublas, cudnn, kernels_gpu, recurrent_gpu
 from gnomon.runtime.statements.backend import Backend
 
-LIBRARIES = cublas, cublas_lt, cudnn, recurrent_gpu, kernels_gpu
+LIBRARIES = cublas, cudnn, recurrent_gpu, kernels_gpu
 
 
 class LibrariesOf(NamedTuple):
     """What NVIDIA's libraries do on a queue."""
 
     queue: Queue
-
-    @property
-    def has_epilogues(self) -> bool:
-        """Whether cuBLASLt is installed, which does more as it stores a product."""
-        return self.queue.gpu.driver.lt() is not None
 
     def _doing(self, call: Call) -> Any:
         """The module of the library that carries out `call`, or None."""

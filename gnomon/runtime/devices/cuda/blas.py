@@ -1,8 +1,8 @@
-"""The calls of cuBLAS and cuBLASLt that gnomon makes: what the real and the simulated share."""
+"""The calls of cuBLAS that gnomon makes: the surface that the real and the simulated share."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 from gnomon.dtype import DType
 from gnomon.ground.record import record
@@ -32,25 +32,6 @@ class Gemm:
     sb: int
     sc: int
 
-    @property
-    def stored(self) -> tuple[tuple[int, int, int, int], ...]:
-        """A, B and C in memory: rows, columns, elements from column to column, in the batch."""
-        m, n, k = self.m, self.n, self.k
-        return (
-            (*((k, m) if self.transpose_a else (m, k)), self.lda, self.sa),
-            (*((n, k) if self.transpose_b else (k, n)), self.ldb, self.sb),
-            (m, n, self.ldc, self.sc),
-        )
-
-
-@record()
-class Matmul:
-    """A product, plus a number for each row of C where it is `biased`, then maybe `relu`."""
-
-    gemm: Gemm
-    biased: bool
-    relu: bool
-
 
 class Blas(Protocol):
     """What is asked of cuBLAS, in the context entered by the calling thread."""
@@ -69,30 +50,3 @@ class Blas(Protocol):
 
     def gemm(self, handle: int, what: Gemm, a: int, b: int, c: int) -> None:
         """Computes a product when the stream comes to it."""
-
-
-class Lt(Protocol):
-    """What is asked of cuBLASLt, in the context entered by the calling thread.
-
-    A handle of cuBLAS is one of cuBLASLt as well; its stream and its workspace mean nothing here.
-    """
-
-    def plan(self, handle: int, what: Matmul, alignment: int, nbytes: int) -> Any | None:
-        """How to compute a product in at most `nbytes` of workspace: the library's guess.
-
-        All addresses are to be multiples of `alignment`. None where the library has no way.
-        """
-
-    def matmul(
-        self,
-        handle: int,
-        plan: Any,
-        operands: tuple[int, int, int, int],
-        workspace: tuple[int, int],
-        stream: int,
-    ) -> None:
-        """Computes a product when the stream comes to it.
-
-        `operands` are the addresses of A, B, C and the numbers for C's rows (0 where there are
-        none), `workspace` an address and bytes.
-        """

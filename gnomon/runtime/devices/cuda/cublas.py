@@ -58,7 +58,9 @@ class Library:
     def _call(self, name: str, *arguments: Any) -> None:
         status = getattr(self._library, name)(*arguments)
         if status:
-            raise failed(self._library.cublasGetStatusString, name, status)
+            said = self._library.cublasGetStatusString
+            said.argtypes, said.restype = (c_int,), c_char_p
+            raise DeviceError(f"{name}: {said(status).decode()}")
 
     def create(self) -> int:
         handle = c_void_p()
@@ -76,22 +78,11 @@ class Library:
 
     def gemm(self, handle: int, what: Gemm, a: int, b: int, c: int) -> None:
         kind, compute = KINDS[what.dtype]
-        alpha, beta = factors(what)
+        factor = ctypes.c_double if compute == IN_DOUBLE else ctypes.c_float
+        alpha, beta = factor(what.alpha), factor(what.beta)
         self._call(
             "cublasGemmStridedBatchedEx",
             handle, int(what.transpose_a), int(what.transpose_b), what.m, what.n, what.k,
-            alpha, a, kind, what.lda, what.sa, b, kind, what.ldb, what.sb,
-            beta, c, kind, what.ldc, what.sc, what.batch, compute, BEST,
+            byref(alpha), a, kind, what.lda, what.sa, b, kind, what.ldb, what.sb,
+            byref(beta), c, kind, what.ldc, what.sc, what.batch, compute, BEST,
         )  # fmt: skip
-
-
-def factors(what: Gemm) -> tuple[Any, Any]:
-    """`alpha` and `beta` as the libraries take them, by reference: of what is computed in."""
-    factor = ctypes.c_double if KINDS[what.dtype][1] == IN_DOUBLE else ctypes.c_float
-    return byref(factor(what.alpha)), byref(factor(what.beta))
-
-
-def failed(said: Any, name: str, status: int) -> DeviceError:
-    """The error of a call with a status; `said` is the library's function that names it."""
-    said.argtypes, said.restype = (c_int,), c_char_p
-    return DeviceError(f"{name}: {said(status).decode()}")

@@ -18,7 +18,7 @@ from gnomon.ground.record import record
 if TYPE_CHECKING:
     from gnomon.plan.gpu.grid import Grid
     from gnomon.runtime.devices.cuda import library, simulated
-    from gnomon.runtime.devices.cuda.blas import Blas, Lt
+    from gnomon.runtime.devices.cuda.blas import Blas
     from gnomon.runtime.devices.cuda.dnn import Dnn
 else:
     library = Later("gnomon.runtime.devices.cuda.library")
@@ -159,9 +159,6 @@ class Driver(Protocol):
 
     def blas(self) -> Blas | None:
         """The library of matrix products; None where it is not installed."""
-
-    def lt(self) -> Lt | None:
-        """The library of products with epilogues; None where it is not installed."""
 
     def dnn(self) -> Dnn | None:
         """The library of convolutions and poolings; None where it is not installed."""

@@ -17,12 +17,11 @@ from gnomon.runtime.devices.cuda.driver import Image, Properties
 from gnomon.runtime.once import once
 
 if TYPE_CHECKING:
-    from gnomon.runtime.devices.cuda import cublas, cublas_lt, cudnn
-    from gnomon.runtime.devices.cuda.blas import Blas, Lt
+    from gnomon.runtime.devices.cuda import cublas, cudnn
+    from gnomon.runtime.devices.cuda.blas import Blas
     from gnomon.runtime.devices.cuda.dnn import Dnn
 else:
     cublas = Later("gnomon.runtime.devices.cuda.cublas")
-    cublas_lt = Later("gnomon.runtime.devices.cuda.cublas_lt")
     cudnn = Later("gnomon.runtime.devices.cuda.cudnn")
 
 NAMES = ("libcuda.so.1", "libcuda.so") if sys.platform != "win32" else ("nvcuda.dll",)
@@ -294,9 +293,6 @@ class Library:
 
     def blas(self) -> Blas | None:
         return cublas.load()
-
-    def lt(self) -> Lt | None:
-        return cublas_lt.load()
 
     def dnn(self) -> Dnn | None:
         return cudnn.load()

@@ -30,7 +30,6 @@ from gnomon.runtime.devices.cuda.driver import Image, Properties
 from gnomon.runtime.devices.cuda.simulated_blas import SimulatedBlas
 from gnomon.runtime.devices.cuda.simulated_dnn import SimulatedDnn
 from gnomon.runtime.devices.cuda.simulated_graph import Graphs, Piece
-from gnomon.runtime.devices.cuda.simulated_lt import SimulatedLt
 from gnomon.runtime.devices.cuda.simulated_memory import LaunchMemory, Space, Work
 from gnomon.runtime.devices.cuda.simulated_peer import Peers
 from gnomon.runtime.devices.cuda.simulated_stream import Event, Stream, Task
@@ -476,9 +475,6 @@ class Simulated:
 
     def blas(self) -> SimulatedBlas:
         return SimulatedBlas(self)
-
-    def lt(self) -> SimulatedLt:
-        return SimulatedLt(self)
 
     def dnn(self) -> SimulatedDnn:
         return SimulatedDnn(self)

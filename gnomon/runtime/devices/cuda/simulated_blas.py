@@ -8,7 +8,6 @@ operand; memory that is not there, or touched by another stream without order, t
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -46,15 +45,15 @@ class _Matrix:
     apart: int
     address: int
 
-    def check(self, call: str, alignment: int) -> None:
-        """Refuse what the library refuses."""
+    def check(self, dtype: DType) -> None:
+        """Refuse what cuBLAS refuses."""
         if self.distance < max(1, self.rows):
             raise DeviceError(
-                f"{call}: {INVALID}: ld{self.name} is {self.distance}, expected at least "
+                f"{GEMM}: {INVALID}: ld{self.name} is {self.distance}, expected at least "
                 f"{max(1, self.rows)}"
             )
-        if self.address % alignment:
-            raise DeviceError(f"{call}: {INVALID}: {self.name} at {self.address:#x}: not aligned")
+        if self.address % dtype.size:
+            raise DeviceError(f"{GEMM}: {INVALID}: {self.name} at {self.address:#x}: not aligned")
 
     def reach(self, batch: int, dtype: DType) -> tuple[int, int]:
         """The first byte of the matrices of a batch, and the one after the last."""
@@ -75,8 +74,7 @@ class SimulatedBlas:
     def __init__(self, driver: Simulated) -> None:
         self.driver = driver
 
-    def handle(self, call: str, handle: int) -> _Handle:
-        """A handle that a call is given."""
+    def _handle(self, call: str, handle: int) -> _Handle:
         try:
             found: _Handle = self.driver.get(call, _Handle, handle)
         except DeviceError as error:
@@ -91,75 +89,51 @@ class SimulatedBlas:
 
     def destroy(self, handle: int) -> None:
         with self.driver.lock:
-            self.handle("cublasDestroy", handle)
+            self._handle("cublasDestroy", handle)
             self.driver.remove(handle)
 
     def set_stream(self, handle: int, stream: int) -> None:
         with self.driver.lock:
-            found = self.handle("cublasSetStream", handle)
+            found = self._handle("cublasSetStream", handle)
             self.driver.uncaptured("cublasSetStream", stream)
             found.stream, found.workspace = stream, (0, 0)
 
     def set_workspace(self, handle: int, address: int, nbytes: int) -> None:
         with self.driver.lock:
-            found = self.handle("cublasSetWorkspace", handle)
+            found = self._handle("cublasSetWorkspace", handle)
             if address % ALIGNED:
                 raise DeviceError(f"cublasSetWorkspace: {INVALID}: {address:#x}: not aligned")
             found.workspace = address, nbytes
 
     def gemm(self, handle: int, what: Gemm, a: int, b: int, c: int) -> None:
         with self.driver.lock:
-            found = self.handle(GEMM, handle)
+            found = self._handle(GEMM, handle)
             if found.stream is None:
                 raise DeviceError(
                     f"{GEMM}: handle {handle} has no stream of its own: no order with other work"
                 )
             queue = self.driver.stream_of(GEMM, found.stream)
-            product = Product(GEMM, what, (a, b, c), what.dtype.size)
+            if min(what.m, what.n, what.k, what.batch) < 0:
+                raise DeviceError(f"{GEMM}: {INVALID}: {what!r}: a negative size")
+            matrices = _stored(what, a, b, c)
+            for matrix in matrices:
+                matrix.check(what.dtype)
             space, workspace = self.driver.spaces[found.context - 1], found.workspace
             if min(what.m, what.n, what.batch):
-                self.driver.give(queue, GEMM, lambda work: product.run(space, workspace, work))
+                self.driver.give(
+                    queue, GEMM, lambda work: _run(what, matrices, space, workspace, work)
+                )
 
 
-class Product:
-    """A product on some memory, whose sizes and addresses are as the library asks for."""
-
-    def __init__(
-        self, call: str, what: Gemm, addresses: tuple[int, int, int], alignment: int
-    ) -> None:
-        if min(what.m, what.n, what.k, what.batch) < 0:
-            raise DeviceError(f"{call}: {INVALID}: {what!r}: a negative size")
-        self.call, self.what = call, what
-        rows = zip("abc", what.stored, addresses, strict=True)
-        self.matrices = [_Matrix(name, *lies, address) for name, lies, address in rows]
-        for matrix in self.matrices:
-            matrix.check(call, alignment)
-
-    def run(
-        self,
-        space: Space,
-        workspace: tuple[int, int],
-        work: Work,
-        after: Callable[[Array], Array] = np.asarray,
-    ) -> None:
-        """Compute it on the memory of a GPU; `after` is done to each sum before it is rounded."""
-        what, call = self.what, self.call
-        address, nbytes = workspace
-        if nbytes:
-            space.touched(address, nbytes, True, work)
-        spans = [m.reach(what.batch, what.dtype) for m in self.matrices]
-        for name, (low, high) in zip("ab", spans, strict=False):
-            if what.k and low < spans[2][1] and spans[2][0] < high:
-                raise DeviceError(f"{call}: c overlaps {name}: what it reads is not defined")
-        if _repeats(what):
-            raise DeviceError(f"{call}: matrices of c overlap each other: {what.sc} elements apart")
-        views = [
-            m.of(space.bytes_at(low, high - low, m.name == "c", work), what.batch, what.dtype)
-            for m, (low, high) in zip(self.matrices, spans, strict=True)
-            if what.k or m.name == "c"
-        ]
-        with np.errstate(all="ignore"):  # as a GPU, which warns of nothing
-            views[-1][...] = after(_value(what, views)).astype(what.dtype.numpy)
+def _stored(what: Gemm, a: int, b: int, c: int) -> tuple[_Matrix, _Matrix, _Matrix]:
+    """The matrices as they lie in memory."""
+    m, n, k = what.m, what.n, what.k
+    left, right = (k, m) if what.transpose_a else (m, k), (n, k) if what.transpose_b else (k, n)
+    return (
+        _Matrix("a", *left, what.lda, what.sa, a),
+        _Matrix("b", *right, what.ldb, what.sb, b),
+        _Matrix("c", m, n, what.ldc, what.sc, c),
+    )
 
 
 def _repeats(what: Gemm) -> bool:
@@ -174,9 +148,36 @@ def _repeats(what: Gemm) -> bool:
     return False
 
 
-def _value(what: Gemm, views: list[Array]) -> Array:
-    """The last of the matrices computed from those before it, in the numbers of its sums."""
-    c, wide = views[-1], np.dtype(np.float64 if what.dtype.size == 8 else np.float32)
+def _run(
+    what: Gemm,
+    matrices: tuple[_Matrix, _Matrix, _Matrix],
+    space: Space,
+    workspace: tuple[int, int],
+    work: Work,
+) -> None:
+    """Compute a product on the memory of a GPU."""
+    address, nbytes = workspace
+    if nbytes:
+        space.touched(address, nbytes, True, work)
+    spans = [m.reach(what.batch, what.dtype) for m in matrices]
+    for name, (low, high) in zip("ab", spans, strict=False):
+        if what.k and low < spans[2][1] and spans[2][0] < high:
+            raise DeviceError(f"{GEMM}: c overlaps {name}: what it reads is not defined")
+    if _repeats(what):
+        raise DeviceError(f"{GEMM}: matrices of c overlap each other: {what.sc} elements apart")
+    wide = np.dtype(np.float64 if what.dtype.size == 8 else np.float32)
+    views = [
+        m.of(space.bytes_at(low, high - low, m.name == "c", work), what.batch, what.dtype)
+        for m, (low, high) in zip(matrices, spans, strict=True)
+        if what.k or m.name == "c"
+    ]
+    with np.errstate(all="ignore"):  # as a GPU, which warns of nothing
+        _store(what, views, wide)
+
+
+def _store(what: Gemm, views: list[Array], wide: np.dtype[Any]) -> None:
+    """Compute the last of the matrices from those before it, in numbers of `wide`."""
+    c = views[-1]
     value = np.zeros(c.shape, wide)
     if what.k:
         left, right = (view.astype(wide) for view in views[:2])
@@ -185,4 +186,4 @@ def _value(what: Gemm, views: list[Array]) -> Array:
         value = wide.type(what.alpha) * (left @ right)
     if what.beta:
         value += wide.type(what.beta) * c.astype(wide)
-    return value
+    c[...] = value.astype(what.dtype.numpy)
