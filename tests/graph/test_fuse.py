@@ -30,7 +30,8 @@ def tasks(outputs, **shapes):
 def fused(outputs, **shapes):
     """The names of the tasks after fusion."""
     found, buffers = tasks(outputs, **shapes)
-    return [t.name for t in fuse(found, buffers, set(outputs))]
+    parts = split(found, buffers, lambda call: True)
+    return [t.name for t in fuse(parts, buffers, set(outputs))]
 
 
 def test_a_chain_of_maps_is_one_task():
@@ -56,7 +57,34 @@ def test_maps_follow_reductions_and_products():
     x, w, b = map(variable, ["x", "w", "b"])
     assert fused([node("e", "exp", node("s", "sum", x, axis=1))], x=(4, 5)) == ["s+e"]
     fc = node("fc", "FullyConnected", x, w, b, num_hidden=3)
-    assert fused([node("act", "relu", fc)], x=(4, 5), w=(3, 5), b=(3,)) == ["fc+act"]
+    assert fused([node("act", "relu", fc)], x=(4, 5), w=(3, 5), b=(3,)) == ["fc", "fc+act"]
+
+
+def test_what_is_read_once_in_another_order_is_composed():
+    x, y = variable("x"), variable("y")
+    a = node("a", "broadcast_add", x, variable("b"))
+    turned = node("t", "transpose", a)
+    assert fused([node("e", "exp", turned)], x=(4, 5), b=(1, 5)) == ["a+t+e"]
+    joined = node("j", "Concat", x, y, num_args=2, dim=0)
+    assert fused([node("t", "transpose", joined)], x=(4, 5), y=(3, 5)) == ["j+t"]
+    softmax = node("s", "softmax", x)  # its rows share a maximum and a sum
+    assert fused([node("t", "transpose", softmax)], x=(4, 5)) == ["s", "t"]
+    product = node("p", "elemwise_mul", x, y)  # two arrays would be read across in place of one
+    assert fused([node("t", "transpose", product)], x=(4, 5), y=(4, 5)) == ["p", "t"]
+    assert fused([node("m", "broadcast_mul", x, node("e", "exp", y))], x=(4, 5), y=(1, 5)) == [
+        "e",
+        "m",
+    ]
+
+
+def test_parts_that_readers_take_are_computed_by_them():
+    x, w = variable("x"), variable("w")
+    fc = node("fc", "FullyConnected", x, w, variable("b"), num_hidden=6)
+    halves = node("h", "SliceChannel", fc, num_outputs=2).node
+    outputs = [node("r", "relu", Entry(halves, 0)), node("t", "tanh", Entry(halves, 1))]
+    shapes = {"x": (4, 5), "w": (6, 5), "b": (6,)}
+    assert fused(outputs, **shapes) == ["fc", "fc+h+r", "fc+h+t"]
+    assert fused([*outputs, node("n", "exp", fc)], **shapes)[:2] == ["fc", "fc"]  # thrice the work
 
 
 def test_views_and_constants_go_into_every_reader():
@@ -67,6 +95,8 @@ def test_views_and_constants_go_into_every_reader():
     ones = node("ones", "_ones", shape=(4,))
     both = [node("p", "elemwise_add", x, ones), node("q", "elemwise_mul", x, ones)]
     assert fused(both, x=(4,)) == ["ones+p", "ones+q"]
+    ones, w = node("ones", "_ones", shape=(4, 5)), variable("w")
+    assert fused([node("p", "dot", ones, w)], w=(5, 6)) == ["ones", "p"]  # a library reads memory
 
 
 def test_tasks_do_not_grow_without_end():
@@ -79,12 +109,9 @@ def test_tasks_do_not_grow_without_end():
 def test_calls_stand_alone():
     x, w, b = map(variable, ["x", "w", "b"])
     fc = node("fc", "FullyConnected", x, w, b, num_hidden=3)
-    found, buffers = tasks([node("act", "relu", fc)], x=(4, 5), w=(3, 5), b=(3,))
-    whole = fuse(found, buffers, set())
-    assert [t.name for t in whole] == []  # nobody wants the result
     outputs = [node("act", "relu", fc)]
     found, buffers = tasks(outputs, x=(4, 5), w=(3, 5), b=(3,))
-    product, rest = split(fuse(found, buffers, set(outputs)), buffers, lambda call: True)
+    product, rest = fuse(split(found, buffers, lambda call: True), buffers, set(outputs))
     (value,) = product.values.values()
     assert isinstance(value, Call)
     assert product.made[0] in rest.reads
@@ -141,7 +168,7 @@ def test_layers_that_are_alike_share_forms():
         fc = node(f"fc{k}", "FullyConnected", layers[-1], w, num_hidden=5, no_bias=True)
         layers.append(node(f"act{k}", "tanh", fc))
     found, buffers = tasks(layers[-1:], x=(4, 5), w=(5, 5))
-    parts = split(fuse(found, buffers, set(layers)), buffers, lambda call: True)
+    parts = fuse(split(found, buffers, lambda call: True), buffers, set(layers))
     assert len(parts) == 6
     assert [t.form for t in parts[:2]] == [t.form for t in parts[2:4]]  # nobody reads the last
     assert [t.made[0] in later.reads for t, later in pairwise(parts)] == [True] * 5
