@@ -467,7 +467,7 @@ def note(op: Any, arrays: Sequence[Any]) -> Any:
     if not record.is_open:
         return None
     native = _native or noting()
-    made = native[0](record, op.__dict__.get("_number"), tuple(arrays), way())
+    made = native[0](record, op.__dict__.get("_number"), tuple(arrays))
     if made is None and record.mark.opened:
         made = record.note_opened(op, arrays, *native)
     return record.note(op, arrays) if made is None else made
