@@ -5,6 +5,7 @@ from itertools import pairwise
 from gnomon import dtype
 from gnomon.expr.composite import Call
 from gnomon.graph import infer
+from gnomon.graph.gradient import backward
 from gnomon.graph.node import Entry, Graph, Node, variable
 from gnomon.graph.tasks.fuse import LARGEST, fuse
 from gnomon.graph.tasks.share import aliases, sharings
@@ -138,6 +139,37 @@ def test_a_reshape_is_a_view_and_a_map_may_overwrite():
     found, _ = tasks(outputs, x=(2, 3, 4))
     pairs = {(s.made.node.name, s.source.node.name, s.view) for s in sharings(found)}
     assert pairs == {("e", "x", False), ("flat", "e", True), ("r", "flat", False)}
+
+
+def test_a_map_behind_a_reshape_may_overwrite():
+    x, b = variable("x"), variable("b")
+    shifted = node("s", "broadcast_add", node("flat", "Flatten", x), b)
+    outputs = [node("back", "reshape_like", shifted, x)]
+    found, buffers = tasks(outputs, x=(2, 3, 4), b=(1, 12))
+    (whole,) = fuse(found, buffers, set(outputs))
+    assert [(s.made, s.source, s.view) for s in sharings([whole])] == [(outputs[0], x, False)]
+
+
+def test_sums_of_many_let_go_of_what_they_sum():
+    shares = [node(f"e{k}", "dot", variable(f"x{k}"), variable("w")) for k in range(15)]
+    first = node("first", "add_n", *shares[:8], num_args=8)
+    rest = node("rest", "add_n", first, *shares[8:], num_args=8)
+    shapes = {f"x{k}": (4, 4) for k in range(15)}
+    names = fused([node("r", "relu", rest)], w=(4, 4), **shapes)
+    assert [n for n in names if n[0] != "e"] == ["first", "rest", "r"]
+
+
+def test_the_gradient_of_the_data_comes_behind_that_of_the_weight():
+    x, w, g = variable("x"), variable("w"), variable("g")
+    fc = node("fc", "FullyConnected", x, w, num_hidden=3, no_bias=True)
+    graph = Graph([fc])
+    known = infer.shapes(graph, {x.node: (4, 5), w.node: (3, 5)})
+    kinds = infer.types(graph, dict.fromkeys(graph.variables, dtype.float32))
+    known[g], kinds[g] = (4, 3), dtype.float32
+    back = backward(graph, known, kinds, [x.node, w.node], [g])
+    buffers = Buffers({**known, **back.shapes}, {**kinds, **back.types})
+    made = express(back.nodes, buffers, set(back.grads.values()), lambda n: {"train": True})
+    assert [t.made[0] for t in made] == [back.grads[w.node], back.grads[x.node]]
 
 
 def test_a_view_of_an_argument_needs_no_memory():

@@ -132,22 +132,22 @@ class Form:
         if (seen is not None and seen.same_bytes) or any(isinstance(n, Call) for n in nodes):
             return  # a library may write before it has read everything
         others = [v for k, v in enumerate(self.values) if k != number]
-        elsewhere = moved_in(nodes).union(map(id, postorder(others)))
-        numbers = {id(leaf): k for k, leaf in enumerate(self.leaves)}
+        elsewhere = moved_in(nodes, (Map, Cast, Reshape)).union(map(id, postorder(others)))
+        numbers, size = {id(leaf): k for k, leaf in enumerate(self.leaves)}, prod(value.shape)
         for node in nodes:
-            if id(node) not in numbers or id(node) in elsewhere:
+            if id(node) not in numbers or id(node) in elsewhere or node.dtype is not value.dtype:
                 continue
-            if node.shape == value.shape and node.dtype is value.dtype:
+            if node.shape == value.shape or (prod(node.shape) == size and node.contiguous):
                 yield numbers[id(node)]
 
 
-def moved_in(nodes: Iterable[Expr]) -> set[int]:
+def moved_in(nodes: Iterable[Expr], stay: tuple[type[Expr], ...] = (Map, Cast)) -> set[int]:
     """Ids of those that values read at another index than their own; `nodes` are all below these.
 
-    What is read at its own index alone can be overwritten by a value, and can be composed into it
-    without being computed twice.
+    What is read at its own index alone, which `stay` say of what they read, can be overwritten by
+    a value, and can be composed into it without being computed twice.
     """
-    moved = [c for n in nodes if not isinstance(n, (Map, Cast)) for c in n.children]
+    moved = [c for n in nodes if not isinstance(n, stay) for c in n.children]
     return {id(n) for n in postorder(moved)}
 
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from gnomon.expr.node import Buffer
 from gnomon.expr.rewrite import substitute
+from gnomon.graph.gradient import SUM_AT_ONCE
 from gnomon.graph.node import Entry
 from gnomon.graph.tasks.form import Form
 from gnomon.graph.tasks.task import Buffers, Task
@@ -74,8 +75,14 @@ def _taken(tasks: Sequence[Task]) -> dict[Entry, float]:
 
 
 def _is_offered(form: Form) -> bool:
-    """Whether readers may compute what `form` says themselves."""
-    return len(form.values) == 1 and not form.has_call
+    """Whether readers may compute what `form` says themselves.
+
+    A sum of many, as of a gradient's shares, is there to let go of them: it stands where it is.
+    """
+    if len(form.values) != 1 or form.has_call:
+        return False
+    size = prod(form.values[0].shape)
+    return sum(prod(x.shape) == size for x in form.leaves) < SUM_AT_ONCE
 
 
 def _parts(
