@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from gnomon.dtype import int64
@@ -200,3 +200,25 @@ def needed(path: Sequence[Mark], wanted: Iterable[int]) -> list[int]:
             found.append(number)
             results.update(k for k in mark.operands if k >= 0)
     return found[::-1]
+
+
+class Gone:
+    """Stands where a computed result was that nothing reads any more: its memory may go, where the
+    tape does not keep it."""
+
+    __slots__ = ()
+
+    _pending_in = None
+
+
+def in_turn(path: Sequence[Mark], wanted: Collection[int]) -> Iterator[tuple[int, list[int]]]:
+    """The operators of `needed`, each with the results that it and those before made for others,
+    and that none behind it reads: they need not be kept."""
+    numbers, over = needed(path, wanted), dict[int, list[int]]()
+    read = set(wanted)
+    for number in reversed(numbers):
+        mark = path[number]
+        touched = {*range(mark.first, mark.results), *(k for k in mark.operands if k >= 0)}
+        over[number] = sorted(touched - read)
+        read |= touched
+    return ((number, over[number]) for number in numbers)

@@ -58,14 +58,15 @@ from gnomon.ndarray.lazy.marks import (
     EMPTY,
     PREDICTED,
     WEIGHT,
+    Gone,
     Mark,
     Operand,
     admit,
     canonical,
     effects,
+    in_turn,
     known,
     may_be_noted,
-    needed,
 )
 from gnomon.ndarray.lazy.recorded import MOST, Position, Recorded, index_of, noting, way
 from gnomon.ndarray.lazy.recorded import ways as _native
@@ -331,8 +332,10 @@ class Record(Recorded):
         try:
             mode.recording, mode.training = self.way != PREDICTED, self.train
             path = self.mark.path()
-            for number in needed(path, self._held()):
+            for number, over in in_turn(path, self._held()):
                 self._apply(path[number], number)
+                for k in over:
+                    self.results[k] = Gone()
             self.forget()  # before more can be noted
         finally:
             mode.recording, mode.training = before
