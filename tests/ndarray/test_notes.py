@@ -30,10 +30,8 @@ from gnomon.base import GnomonError, ShapeError
 from gnomon.executor.recorded_step import Plan
 from gnomon.ndarray.lazy import notes, recorded, varying
 from gnomon.ndarray.lazy.fusion_group import here
-from gnomon.ndarray.lazy.notes import Record
 from gnomon.ops import registry
 from gnomon.ops.binary import FORMS
-from gnomon.runtime.devices import pool
 from gnomon.runtime.statements.fields import readable
 
 
@@ -340,25 +338,6 @@ def test_what_nobody_asks_for_is_dropped():
         pass
     assert chunk() is None
     assert not w._chunk.pending_readers
-
-
-def test_results_that_nothing_reads_any_more_go(monkeypatch):
-    used, apply = [], Record._apply
-    watched = lambda *given: (apply(*given), used.append(pool.stats().used))  # noqa: E731
-    monkeypatch.setattr(Record, "_apply", watched)
-    w = nd.ones((64, 256))
-    w.attach_grad()
-    nd.waitall()
-    before = pool.stats().used
-    with autograd.record():
-        y = w
-        for _ in range(8):
-            y = nd.flip(y, axis=1)  # its gradient reads no value
-        loss = y.sum()
-    loss.backward()
-    assert len(used) == 9
-    assert max(used) - before < 4 * 4 * w.size
-    assert (w.grad.asnumpy() == 1).all()
 
 
 def test_variables_may_move(runs):

@@ -133,12 +133,12 @@ class Form:
             return  # a library may write before it has read everything
         others = [v for k, v in enumerate(self.values) if k != number]
         elsewhere = moved_in(nodes, (Map, Cast, Reshape)).union(map(id, postorder(others)))
-        numbers, size = {id(leaf): k for k, leaf in enumerate(self.leaves)}, prod(value.shape)
-        for node in nodes:
-            if id(node) not in numbers or id(node) in elsewhere or node.dtype is not value.dtype:
+        mine, size = set(map(id, nodes)) - elsewhere, prod(value.shape)
+        for k, leaf in enumerate(self.leaves):
+            if id(leaf) not in mine or leaf.dtype is not value.dtype:
                 continue
-            if node.shape == value.shape or (prod(node.shape) == size and node.contiguous):
-                yield numbers[id(node)]
+            if leaf.shape == value.shape or (prod(leaf.shape) == size and leaf.contiguous):
+                yield k
 
 
 def moved_in(nodes: Iterable[Expr], stay: tuple[type[Expr], ...] = (Map, Cast)) -> set[int]:
