@@ -102,6 +102,14 @@ def test_a_step_is_one_call(calls):
     assert names == ["forward and backward and update"] * 3
 
 
+def backward(weights, scale):
+    """Gradients of the sum of some products."""
+    with mx.autograd.record():
+        x = mx.nd.array(POINTS * scale)
+        loss = sum((mx.nd.dot(x, w, transpose_b=True) ** 2).mean() for w in weights)
+    loss.backward()
+
+
 def test_an_update_behind_a_pass_that_runs_already_is_a_call_of_its_own(monkeypatch):
     """A long pass is not held back; its update goes behind it as bound work, not array by array."""
     monkeypatch.setattr(notes, "OFTEN", 1)
@@ -110,24 +118,18 @@ def test_an_update_behind_a_pass_that_runs_already_is_a_call_of_its_own(monkeypa
     monkeypatch.setattr(Batch, "push", lambda *a, **k: pushed.append(a[0].name) or push(*a, **k))
     found = []
     for programs in (False, True):
-        with config.using(programs=programs):
-            weights = [mx.nd.array(np.full((3, 4), k + 1)) for k in range(3)]
-            for w in weights:
-                w.attach_grad()
-            update = mx.optimizer.get_updater(mx.optimizer.Adam(learning_rate=0.1))
-            for step in range(6):
-                with mx.autograd.record():
-                    x = mx.nd.array(POINTS * (step + 1))
-                    loss = sum((mx.nd.dot(x, w, transpose_b=True) ** 2).mean() for w in weights)
-                loss.backward()
-                if step == 3:
-                    mx.nd.waitall()
-                    pushed.clear()
+        weights = [mx.nd.array(np.full((3, 4), k + 1)) for k in range(3)]
+        for w in weights:
+            w.attach_grad()
+        update = mx.optimizer.get_updater(mx.optimizer.Adam(learning_rate=0.1))
+        for step in range(6):
+            pushed.clear()
+            with config.using(programs=programs):
+                backward(weights, step + 1)
                 update([0, 1, 2], [w.grad for w in weights], weights)
-            found.append({str(k): w.asnumpy() for k, w in enumerate(weights)})
-            assert ("update" in pushed) is not programs
-    for k, value in found[0].items():
-        np.testing.assert_allclose(found[1][k], value, rtol=1e-5)
+        found.append([w.asnumpy() for w in weights])
+        assert ("update" in pushed) is not programs
+    np.testing.assert_allclose(*found, rtol=1e-5)
 
 
 def test_gradients_and_outputs_can_be_read_before_and_after_the_update():

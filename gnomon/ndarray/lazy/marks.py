@@ -211,14 +211,15 @@ class Gone:
     _pending_in = None
 
 
-def in_turn(path: Sequence[Mark], wanted: Collection[int]) -> Iterator[tuple[int, list[int]]]:
-    """The operators of `needed`, each with the results that it and those before made for others,
-    and that none behind it reads: they need not be kept."""
-    numbers, over = needed(path, wanted), dict[int, list[int]]()
-    read = set(wanted)
+def in_turn(path: Sequence[Mark], wanted: Collection[int], results: list[Any]) -> Iterator[int]:
+    """The numbers of `needed`; behind each, those of `results` that nothing reads any more go."""
+    numbers, read, over = needed(path, wanted), set(wanted), dict[int, set[int]]()
     for number in reversed(numbers):
         mark = path[number]
         touched = {*range(mark.first, mark.results), *(k for k in mark.operands if k >= 0)}
-        over[number] = sorted(touched - read)
+        over[number] = touched - read
         read |= touched
-    return ((number, over[number]) for number in numbers)
+    for number in numbers:
+        yield number
+        for k in over[number]:
+            results[k] = Gone()

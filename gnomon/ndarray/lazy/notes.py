@@ -58,7 +58,6 @@ from gnomon.ndarray.lazy.marks import (
     EMPTY,
     PREDICTED,
     WEIGHT,
-    Gone,
     Mark,
     Operand,
     admit,
@@ -332,10 +331,8 @@ class Record(Recorded):
         try:
             mode.recording, mode.training = self.way != PREDICTED, self.train
             path = self.mark.path()
-            for number, over in in_turn(path, self._held()):
+            for number in in_turn(path, self._held(), self.results):
                 self._apply(path[number], number)
-                for k in over:
-                    self.results[k] = Gone()
             self.forget()  # before more can be noted
         finally:
             mode.recording, mode.training = before
