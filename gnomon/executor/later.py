@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gnomon import engine
 from gnomon.context import Context
 from gnomon.executor.latest import latest
-from gnomon.executor.train_step import BRIEF, Follower, Joined, TrainStep, joined
+from gnomon.executor.train_step import Follower, Joined, TrainStep, joined, push
 
 KEPT = 8  # updates, of as many sets of arrays
 
@@ -37,7 +36,5 @@ class Updates:
                 self._alone.clear()
             whole = joined([update.step], update.reads, update.writes, "update")
             self._alone[update] = whole
-        current, program = engine.get(), whole.program
-        made = TrainStep(program, [(update, numbers)], (), (), [], update)
-        push = current.push_brief if program.work <= BRIEF else current.push_inline
-        push(made, self.ctx, whole.const, whole.mutate, name=program.name)
+        made = TrainStep(whole.program, [(update, numbers)], (), (), [], update)
+        push(made, self.ctx, whole.const, whole.mutate)

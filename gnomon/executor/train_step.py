@@ -195,31 +195,19 @@ class Pass:
             return
         program, const, mutate, _ = self._own
         if not program.kept_tasks() or not repush.way(program, const, mutate, [], []):
-            self._enter(TrainStep(program, [], (), (), [], None), const, mutate)
+            enter(TrainStep(program, [], (), (), [], None), self.ctx, const, mutate, self._brief)
 
     def _push(self, made: TrainStep, const: Vars, mutate: Vars) -> None:
-        """Push it again where it went behind the program; else as the engine has it."""
-        program = made.program
-        before = made.pairs() if program.is_long and program.kept_tasks() else None
-        if before is None or not repush.way(program, const, mutate, before, made.moved):
-            self._enter(made, const, mutate)
-
-    def _enter(self, made: TrainStep, const: Vars, mutate: Vars) -> None:
-        """Push it as the engine has it: a short one, for which others may well wait, runs under
-        the engine's lock."""
-        current, program = engine.get(), made.program
-        is_brief = program.work <= self._brief and not program.is_long
-        push = current.push_brief if is_brief else current.push_inline
-        push(made, self.ctx, const, mutate, name=program.name)
+        push(made, self.ctx, const, mutate, self._brief)
 
     def push_later(
         self, feeds: Sequence[Feed], puts: list[Put], gifts: Sequence[Gift] = ()
-    ) -> Pushed | None:
-        """As `push`, but held back, and returned then, where the stream is not woken for it."""
+    ) -> Pushed:
+        """As `push`, but held back where the stream is not woken for it."""
         made, const, mutate = self._made(feeds, puts, gifts)
         if made.program.expected >= WOKEN:
             self._push(made, const, mutate)
-            return None
+            return Pushed(self)
         job = engine.get().push_later(made, self.ctx, const, mutate, made.program.name)
         return Pushed(self, job)
 
@@ -327,23 +315,40 @@ class Pass:
 
 
 class Pushed:
-    """A train step that is held back, of a pass; nothing of it is kept once it is done."""
+    """A train step of a pass, held back where there is a job; nothing is kept once it is done."""
 
     __slots__ = ("_job", "of")
 
-    def __init__(self, of: Pass, job: Any) -> None:
-        self.of, self._job = of, weakref.ref(job)
+    def __init__(self, of: Pass, job: Any = None) -> None:
+        self.of, self._job = of, None if job is None else weakref.ref(job)
 
     @property
     def step(self) -> TrainStep | None:
         """The step; None where it is done."""
-        job = self._job()
+        job = None if self._job is None else self._job()
         return None if job is None else job.fn
 
     def follow(self, after: Follower, numbers: Any) -> bool:
         """Push `after` in one call with the step, if that is still held back."""
-        job = self._job()
+        job = None if self._job is None else self._job()
         return job is not None and self.of.follow(job.fn, job, after, numbers)
+
+
+def push(made: TrainStep, ctx: Context, const: Vars, mutate: Vars, brief: int = BRIEF) -> None:
+    """Push a train step again where it went behind the program; else as the engine has it."""
+    program = made.program
+    before = made.pairs() if program.is_long and program.kept_tasks() else None
+    if before is None or not repush.way(program, const, mutate, before, made.moved):
+        enter(made, ctx, const, mutate, brief)
+
+
+def enter(made: TrainStep, ctx: Context, const: Vars, mutate: Vars, brief: int) -> None:
+    """Push a train step as the engine has it: one of at most `brief` work, for which others may
+    well wait, runs under the engine's lock."""
+    current, program = engine.get(), made.program
+    is_brief = program.work <= brief and not program.is_long
+    way = current.push_brief if is_brief else current.push_inline
+    way(made, ctx, const, mutate, name=program.name)
 
 
 def loadable(dest: Any, source: Any) -> bool:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeGuard
 
 from gnomon.base import ShapeError, complaint
 from gnomon.expr.aliases import as_part
+from gnomon.expr.ext.concat import Concat, concat
+from gnomon.expr.ext.slice_ import Pad
 from gnomon.expr.node import Buffer, Expr, check_expr
 from gnomon.expr.walk import fits_any, postorder
 
@@ -71,7 +74,29 @@ def parts_of(inputs: Sequence[Expr], order: Sequence[Expr]) -> list[tuple[Expr, 
 
 def accumulate(grads: dict[Expr, Expr], node: Expr, g: Expr) -> None:
     """Add `g` to what `node` has received so far."""
-    grads[node] = grads[node] + g if node in grads else g
+    grads[node] = added(grads[node], g) if node in grads else g
+
+
+def added(a: Expr, b: Expr) -> Expr:
+    """The sum of two gradients; a join where they are neighbouring parts of one tensor.
+
+    The gradient of what was split so asks nothing at each element, and adds no zeros.
+    """
+    if not (isinstance(a, Pad) and isinstance(b, Pad) and a.axes == b.axes and len(a.axes) == 1):
+        return a + b
+    (axis,) = a.axes
+    if a.before[axis] > b.before[axis]:
+        a, b = b, a
+    meet = a.before[axis] + a.src.shape[axis] == b.before[axis]
+    if not meet or a.step[axis] != 1 or b.step[axis] != 1 or a.value or b.value:
+        return a + b
+    parts = [p for x in (a.src, b.src) for p in (x.parts if _joins(x, axis) else (x,))]
+    whole = concat(parts, axis)
+    return whole if whole.shape == a.shape else Pad(whole, a.before, a.to, a.step)
+
+
+def _joins(x: Expr, axis: int) -> TypeGuard[Concat]:
+    return isinstance(x, Concat) and x.axis == axis
 
 
 def reaching(order: Sequence[Expr], inputs: Sequence[Expr]) -> set[Expr]:

@@ -25,7 +25,7 @@ from gnomon.expr.node import Expr
 from gnomon.ops import derive, given, infer, registry
 from gnomon.ops.case import Cases
 from gnomon.ops.infer import Shape, Shapes, Types
-from gnomon.ops.param import Param, annotated, declared, parse_fields, show, told_apart
+from gnomon.ops.param import Param, annotated, declared, kinds, parse_fields, show
 
 C = TypeVar("C", bound="type[Op]")
 Maybe = Sequence[Any]
@@ -118,8 +118,8 @@ class Op:
         ParamError for an unknown name, a missing field, a value out of range.
         """
         try:
-            kinds = tuple(map(told_apart, given.values()))
-            return cast("Self", _parsed(cast("Any", cls), tuple(given.items()), kinds))
+            apart = kinds(given.values())
+            return cast("Self", _parsed(cast("Any", cls), tuple(given.items()), apart))
         except TypeError:  # a list among the values has no hash
             return cls(**given)
 
@@ -144,9 +144,9 @@ class Op:
         return hash(self._key)
 
     @property
-    def _kinds(self) -> list[Any]:
+    def _kinds(self) -> tuple[Any, ...]:
         """What tells fields apart that are equal."""
-        return [told_apart(getattr(self, name, None)) for name in self.fields]
+        return kinds([getattr(self, name, None) for name in self.fields])
 
     def __repr__(self) -> str:
         return f"{self.name}({', '.join(f'{k}={v}' for k, v in self.attrs().items())})"

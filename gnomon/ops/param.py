@@ -10,7 +10,7 @@ import operator
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -90,6 +90,7 @@ def _read_float(value: Any) -> float:
 
 
 _TRUTH = {"true": True, "1": True, "false": False, "0": False}
+_BY_TYPE = frozenset((bool, int, str, type(None)))  # told apart by their types alone
 _FLOATS = frozenset((float, np.float16, np.float32, np.float64))
 
 
@@ -388,8 +389,14 @@ def told_apart(value: Any) -> Any:
     """
     kind = value.__class__
     if kind is tuple:
-        return tuple(map(told_apart, value))
+        return kinds(value)
     return (kind, str(value)) if kind in _FLOATS and not value else kind
+
+
+def kinds(values: Collection[Any]) -> tuple[Any, ...]:
+    """What tells each of some values apart from those that are equal, as `told_apart`."""
+    types = tuple(map(type, values))
+    return types if _BY_TYPE.issuperset(types) else tuple(map(told_apart, values))
 
 
 def show(value: Any) -> str:

@@ -160,6 +160,7 @@ class Bound:
         self._memory = np.zeros(count, np.float64)
         self._places = _places(self._memory)
         self.step = batch.fixed([*(x._address for x in arrays), *self._places])
+        self.step.keep = self.step.keep, self._memory  # as long as it may run
         self.writes = [arrays[k]._var for k in written]
         self.reads = [x._var for x in arrays if x._var not in self.writes]
         self._keep = list(arrays)

@@ -5,6 +5,7 @@ from itertools import pairwise
 from gnomon import dtype
 from gnomon.expr.composite import Call
 from gnomon.graph import infer
+from gnomon.graph.gradient import backward
 from gnomon.graph.node import Entry, Graph, Node, variable
 from gnomon.graph.tasks.fuse import LARGEST, fuse
 from gnomon.graph.tasks.share import aliases, sharings
@@ -30,7 +31,8 @@ def tasks(outputs, **shapes):
 def fused(outputs, **shapes):
     """The names of the tasks after fusion."""
     found, buffers = tasks(outputs, **shapes)
-    return [t.name for t in fuse(found, buffers, set(outputs))]
+    parts = split(found, buffers, lambda call: True)
+    return [t.name for t in fuse(parts, buffers, set(outputs))]
 
 
 def test_a_chain_of_maps_is_one_task():
@@ -56,7 +58,34 @@ def test_maps_follow_reductions_and_products():
     x, w, b = map(variable, ["x", "w", "b"])
     assert fused([node("e", "exp", node("s", "sum", x, axis=1))], x=(4, 5)) == ["s+e"]
     fc = node("fc", "FullyConnected", x, w, b, num_hidden=3)
-    assert fused([node("act", "relu", fc)], x=(4, 5), w=(3, 5), b=(3,)) == ["fc+act"]
+    assert fused([node("act", "relu", fc)], x=(4, 5), w=(3, 5), b=(3,)) == ["fc", "fc+act"]
+
+
+def test_what_is_read_once_in_another_order_is_composed():
+    x, y = variable("x"), variable("y")
+    a = node("a", "broadcast_add", x, variable("b"))
+    turned = node("t", "transpose", a)
+    assert fused([node("e", "exp", turned)], x=(4, 5), b=(1, 5)) == ["a+t+e"]
+    joined = node("j", "Concat", x, y, num_args=2, dim=0)
+    assert fused([node("t", "transpose", joined)], x=(4, 5), y=(3, 5)) == ["j+t"]
+    softmax = node("s", "softmax", x)  # its rows share a maximum and a sum
+    assert fused([node("t", "transpose", softmax)], x=(4, 5)) == ["s", "t"]
+    product = node("p", "elemwise_mul", x, y)  # two arrays would be read across in place of one
+    assert fused([node("t", "transpose", product)], x=(4, 5), y=(4, 5)) == ["p", "t"]
+    assert fused([node("m", "broadcast_mul", x, node("e", "exp", y))], x=(4, 5), y=(1, 5)) == [
+        "e",
+        "m",
+    ]
+
+
+def test_parts_that_readers_take_are_computed_by_them():
+    x, w = variable("x"), variable("w")
+    fc = node("fc", "FullyConnected", x, w, variable("b"), num_hidden=6)
+    halves = node("h", "SliceChannel", fc, num_outputs=2).node
+    outputs = [node("r", "relu", Entry(halves, 0)), node("t", "tanh", Entry(halves, 1))]
+    shapes = {"x": (4, 5), "w": (6, 5), "b": (6,)}
+    assert fused(outputs, **shapes) == ["fc", "fc+h+r", "fc+h+t"]
+    assert fused([*outputs, node("n", "exp", fc)], **shapes)[:2] == ["fc", "fc"]  # thrice the work
 
 
 def test_views_and_constants_go_into_every_reader():
@@ -67,6 +96,8 @@ def test_views_and_constants_go_into_every_reader():
     ones = node("ones", "_ones", shape=(4,))
     both = [node("p", "elemwise_add", x, ones), node("q", "elemwise_mul", x, ones)]
     assert fused(both, x=(4,)) == ["ones+p", "ones+q"]
+    ones, w = node("ones", "_ones", shape=(4, 5)), variable("w")
+    assert fused([node("p", "dot", ones, w)], w=(5, 6)) == ["ones", "p"]  # a library reads memory
 
 
 def test_tasks_do_not_grow_without_end():
@@ -79,16 +110,21 @@ def test_tasks_do_not_grow_without_end():
 def test_calls_stand_alone():
     x, w, b = map(variable, ["x", "w", "b"])
     fc = node("fc", "FullyConnected", x, w, b, num_hidden=3)
-    found, buffers = tasks([node("act", "relu", fc)], x=(4, 5), w=(3, 5), b=(3,))
-    whole = fuse(found, buffers, set())
-    assert [t.name for t in whole] == []  # nobody wants the result
     outputs = [node("act", "relu", fc)]
     found, buffers = tasks(outputs, x=(4, 5), w=(3, 5), b=(3,))
-    product, rest = split(fuse(found, buffers, set(outputs)), buffers, lambda call: True)
+    product, rest = fuse(split(found, buffers, lambda call: True), buffers, set(outputs))
     (value,) = product.values.values()
     assert isinstance(value, Call)
     assert product.made[0] in rest.reads
     assert [(s.source, s.view) for s in sharings([product, rest])] == [(product.made[0], False)]
+
+
+def test_a_reshape_of_a_call_is_no_task():
+    x, w = variable("x"), variable("w")
+    fc = node("fc", "FullyConnected", x, w, num_hidden=3, flatten=False, no_bias=True)
+    found, buffers = tasks([fc], x=(2, 4, 5), w=(3, 5))
+    (whole,) = split(found, buffers, lambda call: True)
+    assert whole.made == (fc,) and whole.form.has_call
 
 
 def test_a_call_without_a_library_becomes_its_fallback():
@@ -111,6 +147,37 @@ def test_a_reshape_is_a_view_and_a_map_may_overwrite():
     found, _ = tasks(outputs, x=(2, 3, 4))
     pairs = {(s.made.node.name, s.source.node.name, s.view) for s in sharings(found)}
     assert pairs == {("e", "x", False), ("flat", "e", True), ("r", "flat", False)}
+
+
+def test_a_map_behind_a_reshape_may_overwrite():
+    x, b = variable("x"), variable("b")
+    shifted = node("s", "broadcast_add", node("flat", "Flatten", x), b)
+    outputs = [node("back", "reshape_like", shifted, x)]
+    found, buffers = tasks(outputs, x=(2, 3, 4), b=(1, 12))
+    (whole,) = fuse(found, buffers, set(outputs))
+    assert [(s.made, s.source, s.view) for s in sharings([whole])] == [(outputs[0], x, False)]
+
+
+def test_sums_of_many_let_go_of_what_they_sum():
+    shares = [node(f"e{k}", "dot", variable(f"x{k}"), variable("w")) for k in range(15)]
+    first = node("first", "add_n", *shares[:8], num_args=8)
+    rest = node("rest", "add_n", first, *shares[8:], num_args=8)
+    shapes = {f"x{k}": (4, 4) for k in range(15)}
+    names = fused([node("r", "relu", rest)], w=(4, 4), **shapes)
+    assert [n for n in names if n[0] != "e"] == ["first", "rest", "r"]
+
+
+def test_the_gradient_of_the_data_comes_behind_that_of_the_weight():
+    x, w, g = variable("x"), variable("w"), variable("g")
+    fc = node("fc", "FullyConnected", x, w, num_hidden=3, no_bias=True)
+    graph = Graph([fc])
+    known = infer.shapes(graph, {x.node: (4, 5), w.node: (3, 5)})
+    kinds = infer.types(graph, dict.fromkeys(graph.variables, dtype.float32))
+    known[g], kinds[g] = (4, 3), dtype.float32
+    back = backward(graph, known, kinds, [x.node, w.node], [g])
+    buffers = Buffers({**known, **back.shapes}, {**kinds, **back.types})
+    made = express(back.nodes, buffers, set(back.grads.values()), lambda n: {"train": True})
+    assert [t.made[0] for t in made] == [back.grads[w.node], back.grads[x.node]]
 
 
 def test_a_view_of_an_argument_needs_no_memory():
@@ -141,7 +208,7 @@ def test_layers_that_are_alike_share_forms():
         fc = node(f"fc{k}", "FullyConnected", layers[-1], w, num_hidden=5, no_bias=True)
         layers.append(node(f"act{k}", "tanh", fc))
     found, buffers = tasks(layers[-1:], x=(4, 5), w=(5, 5))
-    parts = split(fuse(found, buffers, set(layers)), buffers, lambda call: True)
+    parts = fuse(split(found, buffers, lambda call: True), buffers, set(layers))
     assert len(parts) == 6
     assert [t.form for t in parts[:2]] == [t.form for t in parts[2:4]]  # nobody reads the last
     assert [t.made[0] in later.reads for t, later in pairwise(parts)] == [True] * 5

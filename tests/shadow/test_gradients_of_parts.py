@@ -7,6 +7,7 @@ import pytest
 
 from gnomon.base import GnomonError
 from gnomon.expr.diff import vjp
+from gnomon.expr.ext.concat import Concat
 from gnomon.shadow import Tensor, concat, flip, slice, slice_ex
 
 PARTS = {
@@ -67,3 +68,22 @@ def test_more_than_the_input_is_refused():
     x = Tensor(np.ones((2, 4), np.float32))
     with pytest.raises(GnomonError, match="is no part of it"):
         vjp([x * 2.0], [x], [x[0:1]])
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2)])
+def test_the_gradient_of_a_split_is_a_join(order):
+    x = Tensor(np.zeros((4, 6), "float32"))
+    shares = [Tensor(np.full((4, 2), k + 1, "float32")) for k in range(3)]
+    parts = [slice_ex(x, (0, 2 * k), (4, 2 * k + 2)) for k in order]
+    (whole,) = vjp(parts, [shares[k] for k in order], [x])
+    assert isinstance(whole, Concat)
+    np.testing.assert_array_equal(stored(whole), np.repeat([[1, 1, 2, 2, 3, 3]], 4, 0))
+
+
+def test_parts_that_leave_gaps_or_overlap_are_added():
+    x = Tensor(np.zeros((1, 6), "float32"))
+    ones = [Tensor(np.ones((1, 3), "float32")) for _ in range(2)]
+    (whole,) = vjp([x[:, 1:4], x[:, 3:6]], ones, [x])
+    np.testing.assert_array_equal(stored(whole), [[0, 1, 1, 2, 1, 1]])
+    (whole,) = vjp([x[:, 0:2], x[:, 2:4]], [one[:, 0:2] for one in ones], [x])
+    np.testing.assert_array_equal(stored(whole), [[1, 1, 1, 1, 0, 0]])

@@ -5,9 +5,12 @@ import pytest
 from golden.training import perceptron
 
 import gnomon as mx
-from gnomon import engine
+from gnomon import config, engine
+from gnomon.executor import train_step
 from gnomon.io import DataBatch
 from gnomon.module import Module
+from gnomon.ndarray.lazy import notes
+from gnomon.ndarray.lazy.batch import Batch
 
 RNG = np.random.default_rng(0)
 POINTS = RNG.normal(size=(6, 4)).astype(np.float32)
@@ -97,6 +100,36 @@ def test_a_step_is_one_call(calls):
         mx.nd.waitall()
     names = [n for n in calls if "update" in n or "forward" in n or "load" in n]
     assert names == ["forward and backward and update"] * 3
+
+
+def backward(weights, scale):
+    """Gradients of the sum of some products."""
+    with mx.autograd.record():
+        x = mx.nd.array(POINTS * scale)
+        loss = sum((mx.nd.dot(x, w, transpose_b=True) ** 2).mean() for w in weights)
+    loss.backward()
+
+
+def test_an_update_behind_a_pass_that_runs_already_is_a_call_of_its_own(monkeypatch):
+    """A long pass is not held back; its update goes behind it as bound work, not array by array."""
+    monkeypatch.setattr(notes, "OFTEN", 1)
+    monkeypatch.setattr(train_step, "WOKEN", 0)
+    pushed, push = [], Batch.push
+    monkeypatch.setattr(Batch, "push", lambda *a, **k: pushed.append(a[0].name) or push(*a, **k))
+    found = []
+    for programs in (False, True):
+        weights = [mx.nd.array(np.full((3, 4), k + 1)) for k in range(3)]
+        for w in weights:
+            w.attach_grad()
+        update = mx.optimizer.get_updater(mx.optimizer.Adam(learning_rate=0.1))
+        for step in range(6):
+            pushed.clear()
+            with config.using(programs=programs):
+                backward(weights, step + 1)
+                update([0, 1, 2], [w.grad for w in weights], weights)
+        found.append([w.asnumpy() for w in weights])
+        assert ("update" in pushed) is not programs
+    np.testing.assert_allclose(*found, rtol=1e-5)
 
 
 def test_gradients_and_outputs_can_be_read_before_and_after_the_update():

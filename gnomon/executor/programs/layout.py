@@ -1,7 +1,7 @@
 """The layout of a bound graph: which tasks in which order, and where every value lives.
 
 Nothing is allocated or compiled here. The steps, one function each: gradient graph, expressions,
-deliveries (what goes to the caller's arrays), fusion, splitting off calls, memory plan.
+deliveries (what goes to the caller's arrays), splitting off calls, fusion, memory plan.
 """
 
 from __future__ import annotations
@@ -346,14 +346,16 @@ def _delivered(layout: Layout, tasks: list[Task], wanted: Iterable[Delivery]) ->
 
 
 def _finished(layout: Layout, tasks: list[Task], read_later: Collection[Entry]) -> list[Task]:
-    """`tasks` of one pass, fused and with calls split off."""
+    """`tasks` of one pass, with calls split off and fused."""
     kept = {*layout.homes, *layout.stores, *read_later}
     if layout.mode.fuse:
         tasks = told("dead nodes", tasks, alive(tasks, kept), show_tasks)
         tasks = told("shared reductions", tasks, cut_reductions(tasks, layout.buffers), show_tasks)
+    tasks = told("calls", tasks, split(tasks, layout.buffers, layout.supported), show_tasks)
+    if layout.mode.fuse:
         fused = fuse(tasks, layout.buffers, kept, layout.place_of)
         tasks = told("fusion", tasks, fused, show_tasks)
-    return told("calls", tasks, split(tasks, layout.buffers, layout.supported), show_tasks)
+    return tasks
 
 
 def _plan(layout: Layout, arguments: frozenset[Entry]) -> None:

@@ -7,11 +7,18 @@ are composed) is answered once for all of them. A stand-in is a buffer without m
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from gnomon.dtype import DType
 from gnomon.expr.composite import Call, Chainer
+from gnomon.expr.ext.concat import Concat
+from gnomon.expr.ext.flip import Flip
+from gnomon.expr.ext.reduce import Broadcast
+from gnomon.expr.ext.reshape import Reshape
+from gnomon.expr.ext.slice_ import Slice
+from gnomon.expr.ext.transpose import Transpose
 from gnomon.expr.node import CHAINER, Buffer, Cast, Expr, Map
 from gnomon.expr.rewrite import substitute, with_children
 from gnomon.expr.walk import postorder
@@ -19,6 +26,7 @@ from gnomon.ground.record import cached_property
 from gnomon.plan.view import viewed
 from gnomon.shape import prod, row_major
 
+_ONCE = (Map, Cast, Concat, Flip, Reshape, Slice, Transpose)  # read an element of theirs once
 NOWHERE = 1 << 60  # stands for the address of a buffer that has none yet
 
 
@@ -84,6 +92,30 @@ class Form:
         return frozenset(k for k, leaf in enumerate(self.leaves) if id(leaf) in found)
 
     @cached_property
+    def taken(self) -> tuple[float, ...]:
+        """For each leaf: how many of its elements the value takes, where maps and moves alone read
+        them, each once; else `inf`. Of several values, each may take the same ones."""
+        others = [n for n in self.nodes if n.children and not isinstance(n, _ONCE)]
+        again = {id(n) for n in postorder([c for n in others for c in n.children])}
+        count = {id(x): math.inf if id(x) in again else 0 for x in self.leaves}
+        for node in self.nodes:
+            for child in set(node.children):
+                if id(child) in count:
+                    count[id(child)] += prod((node if isinstance(node, Slice) else child).shape)
+        for value in self.values:
+            if id(value) in count:
+                count[id(value)] += prod(value.shape)
+        one = len(self.values) == 1
+        return tuple(count[id(x)] if one else math.inf for x in self.leaves)
+
+    @cached_property
+    def moves(self) -> bool:
+        """Whether reading the value's elements in another order costs about as much as reading one
+        buffer so: it is made by maps and moves, of not much more elements than it has."""
+        plain = all(isinstance(n, (Broadcast, *_ONCE)) for n in self.nodes if n.children)
+        return plain and sum(prod(x.shape) for x in self.leaves) < 2 * prod(self.values[0].shape)
+
+    @cached_property
     def seen(self) -> tuple[Seen | None, ...]:
         """For each value: what it is a view of, None where it computes."""
         numbers = {id(leaf): k for k, leaf in enumerate(self.leaves)}
@@ -100,22 +132,22 @@ class Form:
         if (seen is not None and seen.same_bytes) or any(isinstance(n, Call) for n in nodes):
             return  # a library may write before it has read everything
         others = [v for k, v in enumerate(self.values) if k != number]
-        elsewhere = moved_in(nodes).union(map(id, postorder(others)))
-        numbers = {id(leaf): k for k, leaf in enumerate(self.leaves)}
-        for node in nodes:
-            if id(node) not in numbers or id(node) in elsewhere:
+        elsewhere = moved_in(nodes, (Map, Cast, Reshape)).union(map(id, postorder(others)))
+        mine, size = set(map(id, nodes)) - elsewhere, prod(value.shape)
+        for k, leaf in enumerate(self.leaves):
+            if id(leaf) not in mine or leaf.dtype is not value.dtype:
                 continue
-            if node.shape == value.shape and node.dtype is value.dtype:
-                yield numbers[id(node)]
+            if leaf.shape == value.shape or (prod(leaf.shape) == size and leaf.contiguous):
+                yield k
 
 
-def moved_in(nodes: Iterable[Expr]) -> set[int]:
+def moved_in(nodes: Iterable[Expr], stay: tuple[type[Expr], ...] = (Map, Cast)) -> set[int]:
     """Ids of those that values read at another index than their own; `nodes` are all below these.
 
-    What is read at its own index alone can be overwritten by a value, and can be composed into it
-    without being computed twice.
+    What is read at its own index alone, which `stay` say of what they read, can be overwritten by
+    a value, and can be composed into it without being computed twice.
     """
-    moved = [c for n in nodes if not isinstance(n, (Map, Cast)) for c in n.children]
+    moved = [c for n in nodes if not isinstance(n, stay) for c in n.children]
     return {id(n) for n in postorder(moved)}
 
 

@@ -1,21 +1,25 @@
-"""Fusion: tasks whose result one other task reads, at its own index alone, become part of it.
+"""Fusion: tasks whose result is read once, element by element, become part of their readers.
 
 Composed expressions are stored by one kernel, and what lay between them needs no memory. A task
-is composed into its reader when it makes one value, which nothing else reads and nothing outside
-wants, and every element is read once, on one context. Zeros and views (a reshape) go into every
-reader.
+without calls is composed into its reader when it makes one value, which nothing else reads and
+nothing outside wants, and which is read at its own index alone, on one context. Maps that readers
+take in another order (a transpose), or a part each (a split), go into these, where no element is
+computed twice. Zeros and views (a reshape) go into every reader.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from gnomon.expr.node import Buffer
 from gnomon.expr.rewrite import substitute
+from gnomon.graph.gradient import SUM_AT_ONCE
 from gnomon.graph.node import Entry
 from gnomon.graph.tasks.form import Form
 from gnomon.graph.tasks.task import Buffers, Task
+from gnomon.shape import prod
 
 LARGEST = 24  # nodes in one task: beyond that kernels become slow to compile, not faster
 LEAVES = 24
@@ -36,16 +40,16 @@ def fuse(
 
     What computes stays `where` it is. The order of what remains is that of `tasks`.
     """
-    readers = _readers(tasks)
+    readers, taken = _readers(tasks), _taken(tasks)
     offered: dict[Entry, Task] = {}
     fused: list[Task] = []
     for task in tasks:
-        parts = _parts(task, offered, readers, where)
+        parts = _parts(task, offered, readers, taken, where)
         for entry in parts:
             readers[entry] -= 1
         whole = _composed(task, parts, buffers) if parts else task
         fused.append(whole)
-        if whole.is_expression and len(whole.made) == 1 and whole.made[0] not in kept:
+        if whole.form is not None and _is_offered(whole.form) and whole.made[0] not in kept:
             offered[whole.made[0]] = whole
     gone = {id(t) for e, t in offered.items() if not readers.get(e, 0)}
     return [t for t in fused if id(t) not in gone]
@@ -60,8 +64,33 @@ def _readers(tasks: Sequence[Task]) -> dict[Entry, int]:
     return count
 
 
+def _taken(tasks: Sequence[Task]) -> dict[Entry, float]:
+    """How many elements of each entry tasks take by maps and moves; `inf` where others read it."""
+    count: dict[Entry, float] = {}
+    for task in tasks:
+        every = (math.inf,) * len(task.reads) if task.form is None else task.form.taken
+        for entry, taken in zip(task.reads, every, strict=True):
+            count[entry] = count.get(entry, 0) + taken
+    return count
+
+
+def _is_offered(form: Form) -> bool:
+    """Whether readers may compute what `form` says themselves.
+
+    A sum of many, as of a gradient's shares, is there to let go of them: it stands where it is.
+    """
+    if len(form.values) != 1 or form.has_call:
+        return False
+    size = prod(form.values[0].shape)
+    return sum(prod(x.shape) == size for x in form.leaves) < SUM_AT_ONCE
+
+
 def _parts(
-    task: Task, offered: dict[Entry, Task], readers: dict[Entry, int], where: Where
+    task: Task,
+    offered: dict[Entry, Task],
+    readers: dict[Entry, int],
+    taken: dict[Entry, float],
+    where: Where,
 ) -> dict[Entry, Task]:
     """Those of the `offered` tasks that are composed into `task`, by what they make."""
     if task.form is None:
@@ -73,18 +102,23 @@ def _parts(
         if part is None:
             continue
         nodes, leaves = nodes + len(part.nodes), leaves + len(part.reads)
+        assert part.form is not None
         once = readers[entry] == 1 and number not in task.form.elsewhere
+        once = once or (part.form.moves and taken[entry] <= prod(part.form.values[0].shape))
         small = nodes <= LARGEST and leaves <= LEAVES and where(part) == where(task)
-        if (once and small) or _free(part, readers[entry]):
+        if (once and small) or _free(part, readers[entry], task):
             parts[entry] = part
     return parts
 
 
-def _free(part: Task, readers: int) -> bool:
-    """Whether a task costs its readers nothing: it has no operands, or shows an entry as it is."""
-    assert part.form is not None
+def _free(part: Task, readers: int, reader: Task) -> bool:
+    """Whether a task costs its readers nothing: it has no operands, or shows an entry as it is.
+
+    A library reads no values without memory.
+    """
+    assert part.form is not None and reader.form is not None
     if not part.reads:
-        return not part.form.has_call
+        return not reader.form.has_call
     (seen,) = part.form.seen
     return seen is not None and (readers == 1 or seen.contiguous)
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from gnomon.expr.composite import Call
+from gnomon.expr.ext.reshape import Reshape
 from gnomon.expr.ext.transpose import Transpose
 from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.rewrite import substitute
@@ -146,11 +147,11 @@ class _Splitter:
             self._replace({given: self.again[ref]})
 
     def _as_read(self, call: Call) -> Expr:
-        """The transpose of `call` where that is all that anything reads of it, else `call`."""
+        """The transpose or reshape of `call` where that is all that is read of it, else `call`."""
         values = list(self.left.values())
         readers = {id(n): n for n in postorder(values) if any(c is call for c in n.children)}
         only = next(iter(readers.values())) if len(readers) == 1 else None
-        turned = isinstance(only, Transpose) and not any(v is call for v in values)
+        turned = isinstance(only, Transpose | Reshape) and not any(v is call for v in values)
         return only if turned and only is not None else call
 
     def _replace(self, by: Mapping[Expr, Expr]) -> None:

@@ -137,7 +137,11 @@ def express(
 def tasks(
     node: Node, buffers: Buffers, used: Collection[Entry], context: Context
 ) -> Iterable[Task]:
-    """What `node` does, of which only the entries `used` are kept."""
+    """What `node` does, of which only the entries `used` are kept.
+
+    The first comes last, as readers follow: the gradient of a layer's data behind that of its
+    weight, which reads the data, so that these may go before the gradient has memory.
+    """
     entries = node.entries()
     if not buffers.takes_expression(node.op):
         return [Task((node,), None, node.inputs, tuple(entries))]
@@ -150,7 +154,7 @@ def tasks(
         return {k: v for k, v in enumerate(found) if wanted[k]}
 
     reads, parts = alike((node.op, wanted, told), node.inputs, buffers, values, apart)
-    return [part.task(node, reads, entries) for part in parts]
+    return [part.task(node, reads, entries) for part in reversed(parts)]
 
 
 def alike(

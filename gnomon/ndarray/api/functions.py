@@ -14,7 +14,7 @@ from gnomon.ndarray.lazy.applied import Applied
 from gnomon.ndarray.lazy.invoke import invoke
 from gnomon.ops import registry
 from gnomon.ops.namespace import Functions
-from gnomon.ops.param import told_apart
+from gnomon.ops.param import kinds, told_apart
 from gnomon.ops.signature import ANY_KIND, dress, refused_input, shown, sort, spared_input
 
 _TAIL = [inspect.Parameter(name, ANY_KIND, default=None) for name in ("out", "name")]
@@ -43,7 +43,7 @@ def function(registered: str, name: str, module: str) -> Callable[..., Any]:
         key: Any = len(args)
         if kwargs or given:
             given = (*given, *kwargs.values())
-            key = (key, given, *kwargs, *map(told_apart, given))
+            key = (key, given, *kwargs, *kinds(given))
         try:
             applied = known.get(key)
         except TypeError:

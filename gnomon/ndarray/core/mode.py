@@ -6,7 +6,7 @@ import threading
 
 from gnomon.native.words import native
 
-_RECORDING = "recording"  # that native code does not take for a constant
+_RECORDING, _TRAINING = "recording", "training"  # that native code does not take for constants
 
 
 class Mode(threading.local):
@@ -27,6 +27,12 @@ mode = Mode()
 def is_recording() -> bool:
     """Whether this thread records."""
     return getattr(mode, _RECORDING) is True
+
+
+@native
+def is_training() -> bool:
+    """Whether this thread trains."""
+    return getattr(mode, _TRAINING) is True
 
 
 class recording:

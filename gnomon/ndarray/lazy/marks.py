@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from gnomon.dtype import int64
@@ -200,3 +200,26 @@ def needed(path: Sequence[Mark], wanted: Iterable[int]) -> list[int]:
             found.append(number)
             results.update(k for k in mark.operands if k >= 0)
     return found[::-1]
+
+
+class Gone:
+    """Stands where a computed result was that nothing reads any more: its memory may go, where the
+    tape does not keep it."""
+
+    __slots__ = ()
+
+    _pending_in = None
+
+
+def in_turn(path: Sequence[Mark], wanted: Collection[int], results: list[Any]) -> Iterator[int]:
+    """The numbers of `needed`; behind each, those of `results` that nothing reads any more go."""
+    numbers, read, over = needed(path, wanted), set(wanted), dict[int, set[int]]()
+    for number in reversed(numbers):
+        mark = path[number]
+        touched = {*range(mark.first, mark.results), *(k for k in mark.operands if k >= 0)}
+        over[number] = touched - read
+        read |= touched
+    for number in numbers:
+        yield number
+        for k in over[number]:
+            results[k] = Gone()

@@ -63,9 +63,9 @@ from gnomon.ndarray.lazy.marks import (
     admit,
     canonical,
     effects,
+    in_turn,
     known,
     may_be_noted,
-    needed,
 )
 from gnomon.ndarray.lazy.recorded import MOST, Position, Recorded, index_of, noting, way
 from gnomon.ndarray.lazy.recorded import ways as _native
@@ -331,7 +331,7 @@ class Record(Recorded):
         try:
             mode.recording, mode.training = self.way != PREDICTED, self.train
             path = self.mark.path()
-            for number in needed(path, self._held()):
+            for number in in_turn(path, self._held(), self.results):
                 self._apply(path[number], number)
             self.forget()  # before more can be noted
         finally:
@@ -467,7 +467,7 @@ def note(op: Any, arrays: Sequence[Any]) -> Any:
     if not record.is_open:
         return None
     native = _native or noting()
-    made = native[0](record, op.__dict__.get("_number"), tuple(arrays), way())
+    made = native[0](record, op.__dict__.get("_number"), tuple(arrays))
     if made is None and record.mark.opened:
         made = record.note_opened(op, arrays, *native)
     return record.note(op, arrays) if made is None else made

@@ -10,7 +10,7 @@ Python cannot say so, and goes the usual way where native code is not served.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, ClassVar, cast
 
 from gnomon import config
@@ -18,7 +18,7 @@ from gnomon.ground.record import Frozen, put
 from gnomon.native.serve import served
 from gnomon.native.words import Parts, native, new, whole
 from gnomon.ndarray.core.array import Array, pending_in
-from gnomon.ndarray.core.mode import mode
+from gnomon.ndarray.core.mode import is_recording, is_training
 from gnomon.ndarray.core.tape import NOTED, Leaf, source
 from gnomon.ndarray.lazy.fusion_group import Own
 from gnomon.ndarray.lazy.marks import EMPTY, ON_TAPE, PREDICTED, TRAINED, Mark, Operand
@@ -107,7 +107,7 @@ class Recorded(Frozen):
         if found is None:
             return None
         _, inputs, self.said[self.mark.count] = found  # no harm if it is not noted
-        return noted(self, both.__dict__.get("_number"), tuple(inputs), way())
+        return noted(self, both.__dict__.get("_number"), tuple(inputs))
 
     def take(self, arrays: Sequence[Any], changed: Collection[int]) -> bool:
         """Whether arrays in memory could be noted as operands, those `changed` as states."""
@@ -171,23 +171,26 @@ class Recorded(Frozen):
         dropped, changed = (self.operands, self.results), self.changed
         put(self, "mark", EMPTY[self.way])
         self._empty()
+        if not changed:
+            let_go(dropped[0], self)
+            return
         for operand in dropped[0]:
-            if changed:
-                self._release(operand)
-            else:
-                let_go(operand.chunk.pending_readers, self)
+            self._release(operand)
 
     def _release(self, operand: Operand) -> None:
         """Be no pending reader of an operand any more."""
         if is_hidden_in(operand.array, self):
             operand.array._pending_in.record = None
         else:
-            let_go(operand.chunk.pending_readers, self)
+            let_go((operand,), self)
 
 
+@native
 def way() -> int:
     """What a record of this thread is of now."""
-    return +mode.training if mode.recording else PREDICTED
+    if not is_recording():
+        return PREDICTED
+    return TRAINED if is_training() else ON_TAPE
 
 
 def index_of(arrays: Sequence[Any], array: Any) -> int | None:
@@ -198,16 +201,18 @@ def index_of(arrays: Sequence[Any], array: Any) -> int | None:
     return None
 
 
-def let_go(readers: list[Any], record: Recorded) -> None:
-    """Take a record from an operand's pending readers, if memory did not lack to enter it."""
-    if record in readers:
-        readers.remove(record)
+def let_go(operands: Iterable[Operand], record: Recorded) -> None:
+    """Take a record from operands' pending readers, where memory did not lack to enter it."""
+    for operand in operands:
+        readers = operand.chunk.pending_readers
+        if record in readers:
+            readers.remove(record)
 
 
 @native
-def _is_ready(record: Recorded, way: int) -> bool:
+def _is_ready(record: Recorded) -> bool:
     """Whether a record takes one more operator as it stands."""
-    if record.noting or record.working or record.is_eager or record.way != way:
+    if record.noting or record.working or record.is_eager or record.way != way():
         return False
     if record.changes != config.changes.count:
         return False
@@ -259,15 +264,15 @@ def _enter(record: Recorded, operand: Operand) -> None:
 
 
 @native
-def native_note(record: Recorded, number: object, arrays: tuple[object, ...], way: int) -> Any:
+def native_note(record: Recorded, number: object, arrays: tuple[object, ...]) -> Any:
     """The results of an operator that was noted like this before; None with nothing done."""
-    if number is None or not _is_ready(record, way):
+    if number is None or not _is_ready(record):
         return None
     count = len(arrays)
     key = Parts(count + 1)
     key[0] = number
     fresh: list[Operand] = []
-    is_on_tape = way == PREDICTED and count > 0
+    is_on_tape = record.way == PREDICTED and count > 0
     for k in range(count):
         if type(arrays[k]) is not Array.main:
             return None
@@ -290,7 +295,7 @@ def native_note(record: Recorded, number: object, arrays: tuple[object, ...], wa
     made: list[Array] = []
     for j in range(len(mark.layouts)):
         made.append(pending_in(record, first + j, mark.layouts[j], NOTED))  # noqa: PERF401
-    if record.mark is not before or not _is_ready(record, way):
+    if record.mark is not before or not _is_ready(record):
         return None
     for operand in fresh:
         if operand.array._pending_in is not None or operand.array._chunk is not operand.chunk:
