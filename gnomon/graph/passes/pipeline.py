@@ -13,7 +13,6 @@ from gnomon.graph.passes.simplify import simplify
 from gnomon.graph.show import show, told
 from gnomon.graph.typed_graph import Purpose, TypedGraph
 from gnomon.runtime.devices.device import find
-from gnomon.runtime.libraries import dnn
 
 Step = Callable[[TypedGraph, Purpose], TypedGraph]
 
@@ -27,11 +26,11 @@ PIPELINE: tuple[tuple[str, Step], ...] = (
     ("normalization into layers", fold_norm),
     ("packed weights", pack_weights),
     # last: it puts transposes around what the others leave
-    ("channels last", lambda typed, purpose: channels_last(typed) if dnn.available() else typed),
+    ("channels last", channels_last),
 )
 
 #: what suits the processor's libraries alone
-FOR_HOSTS = frozenset(("packed weights", "channels last"))
+FOR_HOSTS = frozenset(("packed weights",))
 
 
 def rewritten(typed: TypedGraph, purpose: Purpose) -> TypedGraph:
