@@ -19,6 +19,7 @@ from gnomon.expr.walk import postorder
 from gnomon.ground.record import record
 from gnomon.plan.statement import Saver, Store, identity
 from gnomon.plan.view import unshaped, views
+from gnomon.shape import channels_last, is_channels_last
 
 
 @record()
@@ -97,7 +98,7 @@ class _Cutter:
             self.pieces.append(Invoke(ready, dest, store.saver, scaled(store.value)[1]))
             self.stores[k] = None if straight else Store(store.dest, "saveto", dest)
             return
-        result = self.temporary(call)
+        result = laid_as(operands[0], ready, self.temporary(call))
         self.pieces.append(Invoke(ready, result, "saveto", 1.0))
         self.replace(call, result)
 
@@ -146,6 +147,16 @@ class _Cutter:
     def others(self, k: int) -> list[Expr]:
         """The values of all statements but one."""
         return [s.value for j, s in enumerate(self.stores) if s is not None and j != k]
+
+
+def laid_as(first: Buffer, call: Call, made: Buffer) -> Buffer:
+    """A dense buffer for what `call` gives, its channels last where those of the pictures are that
+    it reads, `first`: else whatever reads both would go across the memory of one."""
+    if not call.pictures or first.contiguous or not is_channels_last(first.shape, first.strides):
+        return made
+    return Buffer(
+        made.shape, made.dtype, channels_last(made.shape), made.address, made.owner, made.device
+    )
 
 
 def are_apart(stores: Sequence[Store]) -> bool:

@@ -21,7 +21,13 @@ from gnomon.expr.node import Buffer, Expr
 from gnomon.graph.node import Entry, Graph, Node, states_of
 from gnomon.graph.typed_graph import Kept, Purpose, Shape, TypedGraph, is_map
 from gnomon.ops import registry
-from gnomon.ops.nn.convolution import FIRST_TO_LAST, LAST_TO_FIRST, ChannelsLast
+from gnomon.ops.nn.convolution import (
+    FIRST_TO_LAST,
+    LAST_TO_FIRST,
+    Convolution,
+    Joined,
+    WeightFirst,
+)
 from gnomon.ops.op import describe
 from gnomon.runtime.devices.device import find
 from gnomon.runtime.statements.prepare import backend_of
@@ -97,21 +103,22 @@ class _Pass:
         """Whether a node is a convolution of pictures that is faster so; on processors, of all
         their channels or of each by itself."""
         op = node.op
-        if op is None or op.name != "Convolution" or isinstance(op, ChannelsLast):
+        if op is None or op.name != "Convolution":
             return False
         usual = len(op.kernel) == 2 and op.layout in (None, "NCHW")
         groups = op.num_group in (1, op.num_filter) or not self.host
         return usual and groups and self.libraries.prefers_last(self.types[node.inputs[0]])
 
     def _convolution(self, node: Node) -> Turned:
-        if self.host:
-            op = ChannelsLast.parse(_without(node.op, "layout"))
-            return Turned(op, frozenset((0,)))
-        weight = node.inputs[1]
-        if self.keeps and weight.node.op is None and not self._lies_both(weight):
-            self._as(weight, self.last, self.first, WeightLast.parse({}), FIRST_TO_LAST)
-        op = type(node.op).parse({**node.op.attrs(), "layout": "NHWC"})
-        return Turned(op, frozenset((0, 1)))
+        kind, turned, weight = Joined, frozenset((0,)), node.inputs[1]
+        if not self.host:
+            kind = WeightFirst
+            shape = self.shapes[weight]
+            if not is_channels_last(shape, row_major(shape)):  # else there is nothing to turn
+                kind, turned = Convolution, frozenset((0, 1))
+                if self.keeps and weight.node.op is None:
+                    self._as(weight, self.last, self.first, WeightLast.parse({}), FIRST_TO_LAST)
+        return Turned(kind.parse({**node.op.attrs(), "layout": "NHWC"}), turned)
 
     def _turn(self, node: Node, turned: Turned) -> None:
         """Let `node` compute on pictures with the channels last."""
@@ -132,11 +139,6 @@ class _Pass:
     def _know(self, new: Node, like: Iterable[Entry]) -> None:
         for entry, old in zip(new.entries(), like, strict=True):
             self.shapes[entry], self.types[entry] = self.shapes[old], self.types[old]
-
-    def _lies_both(self, entry: Entry) -> bool:
-        """Whether the order of the channels makes no difference in memory."""
-        shape = self.shapes[entry]
-        return is_channels_last(shape, row_major(shape))
 
     def _as_first(self, entry: Entry) -> Entry:
         return self._as(entry, self.first, self.last, _transpose(LAST_TO_FIRST), LAST_TO_FIRST)
@@ -187,11 +189,6 @@ class _Pass:
 
 def _ordered(shape: Shape, axes: Shape) -> Shape:
     return tuple(shape[a] for a in axes)
-
-
-def _without(op: Any, name: str) -> dict[str, str]:
-    """The parameters that `op` was given, but one."""
-    return {k: v for k, v in op.attrs().items() if k != name}
 
 
 def _transpose(axes: Shape) -> Any:
