@@ -11,7 +11,7 @@ from gnomon.graph.node import Entry, Graph, Node, variable
 from gnomon.graph.passes.channels_last import channels_last
 from gnomon.graph.typed_graph import Purpose, TypedGraph
 from gnomon.ops import registry
-from gnomon.ops.nn.convolution import Joined
+from gnomon.ops.nn.convolution import WeightFirst
 
 
 TRAIN = Purpose(True, True)
@@ -48,7 +48,7 @@ def test_a_convolution_stands_between_two_transposes():
     made = found.graph.outputs[0]
     assert found.shapes[made] == (2, 4, 5, 6)
     assert found.shapes[made.node.inputs[0]] == (2, 5, 6, 4)
-    assert isinstance(made.node.inputs[0].node.op, Joined)
+    assert isinstance(made.node.inputs[0].node.op, WeightFirst)
 
 
 def test_what_lies_between_goes_along():

@@ -21,13 +21,7 @@ from gnomon.expr.node import Buffer, Expr
 from gnomon.graph.node import Entry, Graph, Node, states_of
 from gnomon.graph.typed_graph import Kept, Purpose, Shape, TypedGraph, is_map
 from gnomon.ops import registry
-from gnomon.ops.nn.convolution import (
-    FIRST_TO_LAST,
-    LAST_TO_FIRST,
-    Convolution,
-    Joined,
-    WeightFirst,
-)
+from gnomon.ops.nn.convolution import FIRST_TO_LAST, LAST_TO_FIRST, Convolution, WeightFirst
 from gnomon.ops.op import describe
 from gnomon.runtime.devices.device import find
 from gnomon.runtime.statements.prepare import backend_of
@@ -110,14 +104,12 @@ class _Pass:
         return usual and groups and self.libraries.prefers_last(self.types[node.inputs[0]])
 
     def _convolution(self, node: Node) -> Turned:
-        kind, turned, weight = Joined, frozenset((0,)), node.inputs[1]
-        if not self.host:
-            kind = WeightFirst
-            shape = self.shapes[weight]
-            if not is_channels_last(shape, row_major(shape)):  # else there is nothing to turn
-                kind, turned = Convolution, frozenset((0, 1))
-                if self.keeps and weight.node.op is None:
-                    self._as(weight, self.last, self.first, WeightLast.parse({}), FIRST_TO_LAST)
+        weight, kind, turned = node.inputs[1], WeightFirst, frozenset((0,))
+        shape = self.shapes[weight]
+        if not self.host and not is_channels_last(shape, row_major(shape)):
+            kind, turned = Convolution, frozenset((0, 1))
+            if self.keeps and weight.node.op is None:
+                self._as(weight, self.last, self.first, WeightLast.parse({}), FIRST_TO_LAST)
         return Turned(kind.parse({**node.op.attrs(), "layout": "NHWC"}), turned)
 
     def _turn(self, node: Node, turned: Turned) -> None:

@@ -104,13 +104,13 @@ class Convolution(Op):
         return [window.places(*row) for row in rows]
 
     def forward(self, data: Expr, weight: Expr, bias: Expr | None = None) -> Expr:
-        y = self.convolved(data, weight)
-        return y if bias is None else y + ext.broadcast_axis(bias, y.shape, self.order[1])
-
-    def convolved(self, data: Expr, weight: Expr, bias: Expr | None = None) -> Expr:
-        """The convolution, in the order of the data; plus `bias`, as a part of it, if given."""
         x, w = window.turned(data, self.order), window.turned(weight, self.weight_order)
-        y = call.convolution(x, w, *self.places, self.num_group, bias=bias)
+        first = self.order[1] == 1  # then one kernel adds the bias and does what stands behind
+        y: Expr = call.convolution(
+            x, w, *self.places, self.num_group, bias=None if first else bias
+        )
+        if first and bias is not None:
+            y = y + ext.broadcast_axis(bias, y.shape, 1)
         return window.turned(y, window.inverse(self.order))
 
 
@@ -125,12 +125,4 @@ class WeightFirst(Convolution):
         return tuple(range(len(self.kernel) + 2))
 
 
-class Joined(WeightFirst):
-    """One whose bias is added by the library that convolves."""
-
-    def forward(self, data: Expr, weight: Expr, bias: Expr | None = None) -> Expr:
-        return self.convolved(data, weight, bias)
-
-
 describe(WeightFirst)
-describe(Joined)
