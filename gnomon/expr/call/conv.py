@@ -122,7 +122,9 @@ class BiasedConvolution(Call):
         return self.plain().reference(x, w) + bias.reshape(-1, *(1,) * (x.ndim - 2))
 
     def fallback(self) -> Expr:
-        """The convolution, and the bias along the filters."""
+        """The convolution, and the bias along the filters; of 16 bits, in float32."""
+        if (wide := self.in_single()) is not None:
+            return wide
         return self.plain() + broadcast_axis(self.bias, self.shape, 1)
 
 

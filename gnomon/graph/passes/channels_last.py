@@ -104,7 +104,8 @@ class _Pass:
         return usual and groups and self.libraries.prefers_last(self.types[node.inputs[0]])
 
     def _convolution(self, node: Node) -> Turned:
-        weight, kind, turned = node.inputs[1], WeightFirst, frozenset((0,))
+        weight, turned = node.inputs[1], frozenset((0,))
+        kind: type[Convolution] = WeightFirst
         shape = self.shapes[weight]
         if not self.host and not is_channels_last(shape, row_major(shape)):
             kind, turned = Convolution, frozenset((0, 1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gnomon.base import ParamError, complaint
+from gnomon.dtype import float32
 from gnomon.expr import call, ext
 from gnomon.expr.node import Expr
 from gnomon.ops.infer import UNKNOWN, Shapes
@@ -105,13 +106,14 @@ class Convolution(Op):
 
     def forward(self, data: Expr, weight: Expr, bias: Expr | None = None) -> Expr:
         x, w = window.turned(data, self.order), window.turned(weight, self.weight_order)
-        first = self.order[1] == 1  # then one kernel adds the bias and does what stands behind
-        y: Expr = call.convolution(
-            x, w, *self.places, self.num_group, bias=None if first else bias
-        )
-        if first and bias is not None:
-            y = y + ext.broadcast_axis(bias, y.shape, 1)
-        return window.turned(y, window.inverse(self.order))
+        channel = self.order[1]
+        # channels first, the bias goes into the kernel of what stands behind
+        within = bias if channel > 1 and data.dtype is float32 else None
+        y: Expr = call.convolution(x, w, *self.places, self.num_group, bias=within)
+        y = window.turned(y, window.inverse(self.order))
+        if bias is None or bias is within:
+            return y
+        return y + ext.broadcast_axis(bias, y.shape, channel)
 
 
 class WeightFirst(Convolution):
