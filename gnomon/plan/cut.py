@@ -98,7 +98,7 @@ class _Cutter:
             self.pieces.append(Invoke(ready, dest, store.saver, scaled(store.value)[1]))
             self.stores[k] = None if straight else Store(store.dest, "saveto", dest)
             return
-        result = laid_as(operands[0], ready, self.temporary(call))
+        result = self.place(ready, operands[0])
         self.pieces.append(Invoke(ready, result, "saveto", 1.0))
         self.replace(call, result)
 
@@ -116,6 +116,12 @@ class _Cutter:
         value = self.temporary(e)
         self.pieces.append([unshaped(Store(value, "saveto", e))])
         return value
+
+    def place(self, call: Call, first: Buffer) -> Buffer:
+        """A temporary for what `call` gives, laid as what it reads `first` where it may be."""
+        made = self.temporary(call)
+        laid = laid_as(first, call, made)
+        return laid if laid is made or self.libraries.fits(call, laid) else made
 
     def root(self, call: Call) -> int | None:
         """The statement `dest = scale * call`, if that is all that the call is for."""

@@ -13,7 +13,6 @@ from gnomon.graph.typed_graph import Purpose, TypedGraph
 from gnomon.ops import registry
 from gnomon.ops.nn.convolution import WeightFirst
 
-
 TRAIN = Purpose(True, True)
 
 

@@ -27,10 +27,10 @@ from gnomon.expr.node import Buffer
 from gnomon.expr.window import places, span
 from gnomon.plan.cut import Invoke
 from gnomon.runtime.devices import pool
-from gnomon.runtime.devices.device import find
 from gnomon.runtime.devices.cuda.dnn import Convolve, Dnn, Mean, Sizes
 from gnomon.runtime.devices.cuda.driver import Driver
 from gnomon.runtime.devices.cuda.gpu import Gpu, Queue
+from gnomon.runtime.devices.device import find
 from gnomon.runtime.kernels.gpu_kernel import GpuStep, Span
 from gnomon.runtime.libraries.calls import FACTORS, Copied
 from gnomon.shape import channels_last, is_channels_last, prod
