@@ -98,7 +98,7 @@ class _Cutter:
             self.pieces.append(Invoke(ready, dest, store.saver, scaled(store.value)[1]))
             self.stores[k] = None if straight else Store(store.dest, "saveto", dest)
             return
-        result = self.place(ready, operands[0])
+        result = self.place(ready)
         self.pieces.append(Invoke(ready, result, "saveto", 1.0))
         self.replace(call, result)
 
@@ -117,11 +117,15 @@ class _Cutter:
         self.pieces.append([unshaped(Store(value, "saveto", e))])
         return value
 
-    def place(self, call: Call, first: Buffer) -> Buffer:
-        """A temporary for what `call` gives, laid as what it reads `first` where it may be."""
+    def place(self, call: Call) -> Buffer:
+        """A temporary for what a call on buffers gives."""
         made = self.temporary(call)
-        laid = laid_as(first, call, made)
-        return laid if laid is made or self.libraries.fits(call, laid) else made
+        if not call.pictures:
+            return made
+        first = call.children[0]
+        assert isinstance(first, Buffer)
+        laid = laid_as(first, made)
+        return laid if self.libraries.fits(call, laid) else made
 
     def root(self, call: Call) -> int | None:
         """The statement `dest = scale * call`, if that is all that the call is for."""
@@ -155,10 +159,10 @@ class _Cutter:
         return [s.value for j, s in enumerate(self.stores) if s is not None and j != k]
 
 
-def laid_as(first: Buffer, call: Call, made: Buffer) -> Buffer:
-    """A dense buffer for what `call` gives, its channels last where those of the pictures are that
-    it reads, `first`: else whatever reads both would go across the memory of one."""
-    if not call.pictures or first.contiguous or not is_channels_last(first.shape, first.strides):
+def laid_as(first: Buffer, made: Buffer) -> Buffer:
+    """A dense buffer for pictures that a call makes of `first`, with its channels last where those
+    are: what reads both would go across the memory of one else."""
+    if first.contiguous or not is_channels_last(first.shape, first.strides):
         return made
     return Buffer(
         made.shape, made.dtype, channels_last(made.shape), made.address, made.owner, made.device

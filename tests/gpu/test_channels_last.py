@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gnomon as mx
-from gnomon import autograd, config, gluon, nd
+from gnomon import autograd, gluon, nd
 from gnomon import dtype as dtypes
 from gnomon.contrib import amp
 from gnomon.executor.report.profile import planned_tasks
@@ -293,7 +293,12 @@ def blocks(ctx):
             found = loss(net(x), y)
         found.backward()
         trainer.step(2)
-    return [found.asnumpy(), *(p.data(ctx).asnumpy() for p in net.collect_params().values())]
+        guessed = net(x)
+    return [
+        found.asnumpy(),
+        guessed.asnumpy(),
+        *(p.data(ctx).asnumpy() for p in net.collect_params().values()),
+    ]
 
 
 def test_hybridized_blocks(asked):

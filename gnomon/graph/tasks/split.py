@@ -161,8 +161,9 @@ class _Splitter:
     def _place(self, value: Expr) -> Buffer:
         """A buffer of its own for `value`, filled by a part before."""
         ref, found = Ref("between", len(self.between)), Buffer(value.shape, value.dtype)
-        if isinstance(value, Call) and (seen := seen_through(value.children[0])) is not None:
-            found = laid_as(seen[1], value, found)
+        if isinstance(value, Call) and value.pictures:
+            seen = seen_through(value.children[0])
+            found = found if seen is None else laid_as(seen[1], found)
         self.between.append((type(value).__name__.lower(), found))
         self.refs[id(found)] = ref
         self._add({ref: value})
