@@ -5,8 +5,8 @@
 
 For a step of training of each network of the model zoo, channels last and channels first: how many
 steps there are, how many of these do nothing but turn, the MB they move, and the MB that cuDNN
-reads and writes in convolutions. Kernels of tensor cores read channels last: with channels first cuDNN
-turns what it reads and writes by kernels of its own, which move up to twice as much besides.
+reads and writes in convolutions. Kernels of tensor cores read channels last: with channels first
+cuDNN turns what it reads and writes by kernels of its own, which move up to twice as much besides.
 """
 
 from __future__ import annotations
