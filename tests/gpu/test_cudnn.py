@@ -271,6 +271,12 @@ def test_a_second_gradient(asked):
         close(ours, theirs, 1e-4)
 
 
+@pytest.mark.filterwarnings("error")
+def test_what_overflows_warns_of_nothing():
+    x, w = (np.full(s, 300, "float16") for s in ((1, 2, 4, 4), (2, 2, 1, 1)))
+    assert np.isinf(given_by(of(x, w), "saveto", ("convolution",))[..., 1:-1, 1:-1]).all()
+
+
 def test_integers_and_nothing_are_kernels():
     x, w = np.ones((1, 2, 4, 4), np.int32), np.ones((2, 2, 3, 3), np.int32)
     value = convolution(over(x), over(w), (1, 1), (0, 0), (1, 1))

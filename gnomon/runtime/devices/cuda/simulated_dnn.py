@@ -227,7 +227,6 @@ class _Asked:
         if nbytes:
             space.touched(address, nbytes, True, work)
         dtype = self.what.dtype
-        wide = np.dtype(np.float64 if dtype.size == 8 else np.float32)
         views = [
             as_strided(
                 space.bytes_at(x.address, x.nbytes, x.name == "result", work).view(dtype.numpy),
@@ -236,7 +235,13 @@ class _Asked:
             )
             for x in self.arrays
         ]
-        result, (alpha, beta) = views[-1], self.factors
+        with np.errstate(all="ignore"):  # as a GPU, which warns of nothing
+            self._store(views)
+
+    def _store(self, views: list[Array]) -> None:
+        """Compute the last of the arrays from those before it."""
+        dtype, result, (alpha, beta) = self.what.dtype, views[-1], self.factors
+        wide = np.dtype(np.float64 if dtype.size == 8 else np.float32)
         value = wide.type(alpha) * self.value(self.what, [v.astype(wide) for v in views[:-1]])
         if beta:
             value = value + wide.type(beta) * result.astype(wide)
