@@ -225,6 +225,13 @@ def test_float32_stays_as_it_is(asked):
     assert not any(what.last for what in asked)
 
 
+@pytest.mark.parametrize("name", ["lenet", "mobile"])
+def test_bfloat16(asked, name):
+    found = [trained(bound(name, ctx, "bfloat16")) for ctx in (G, CPU)]
+    agree(*found, 1e-1)
+    assert asked and all(what.last and what.dtype is BRAIN for what in asked)
+
+
 def test_gradients_are_added():
     found = []
     for ctx in (G, CPU):

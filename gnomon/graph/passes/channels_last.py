@@ -13,7 +13,7 @@ those of weights come back as the weights are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from gnomon.expr import ext
@@ -109,8 +109,8 @@ class _Pass:
         shape = self.shapes[weight]
         if not self.host and not is_channels_last(shape, row_major(shape)):
             kind, turned = Convolution, frozenset((0, 1))
-            if self.keeps and weight.node.op is None:
-                self._as(weight, self.last, self.first, WeightLast.parse({}), FIRST_TO_LAST)
+            if self.keeps and weight.node.op is None and weight not in self.last:
+                self.last[weight] = self._by(WeightLast.parse({}), weight, True)
         return Turned(kind.parse({**node.op.attrs(), "layout": "NHWC"}), turned)
 
     def _turn(self, node: Node, turned: Turned) -> None:
@@ -134,28 +134,23 @@ class _Pass:
             self.shapes[entry], self.types[entry] = self.shapes[old], self.types[old]
 
     def _as_first(self, entry: Entry) -> Entry:
-        return self._as(entry, self.first, self.last, _transpose(LAST_TO_FIRST), LAST_TO_FIRST)
+        if entry not in self.first:
+            self.first[entry] = self._by(_transpose(LAST_TO_FIRST), entry, False)
+        return self.first[entry]
 
     def _as_last(self, entry: Entry) -> Entry:
-        return self._as(entry, self.last, self.first, _transpose(FIRST_TO_LAST), FIRST_TO_LAST)
+        if entry not in self.last:
+            self.last[entry] = self._by(_transpose(FIRST_TO_LAST), entry, True)
+        return self.last[entry]
 
-    def _as(
-        self,
-        entry: Entry,
-        wanted: dict[Entry, Entry],
-        other: Mapping[Entry, Entry],
-        op: Any,
-        axes: Shape,
-    ) -> Entry:
-        """`entry` in the wanted form, by `op` from the other one where there is no such."""
-        if entry not in wanted:
-            source = other[entry]
-            name = "channels_last" if wanted is self.last else "channels_first"
-            made = Entry(Node(op, f"{entry!r}_{name}", [source]), 0)
-            self.shapes[made] = _ordered(self.shapes[source], axes)
-            self.types[made] = self.types[source]
-            wanted[entry] = made
-        return wanted[entry]
+    def _by(self, op: Any, entry: Entry, last: bool) -> Entry:
+        """`entry` with its channels `last` or first, as `op` makes it of the other form."""
+        source = (self.first if last else self.last)[entry]
+        name, axes = ("last", FIRST_TO_LAST) if last else ("first", LAST_TO_FIRST)
+        made = Entry(Node(op, f"{entry!r}_channels_{name}", [source]), 0)
+        self.shapes[made] = _ordered(self.shapes[source], axes)
+        self.types[made] = self.types[source]
+        return made
 
     def _turned(self, node: Node) -> Turned | None:
         """How `node` computes on pictures with the channels last; None where it does not."""
