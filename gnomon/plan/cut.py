@@ -45,7 +45,7 @@ class Libraries(Protocol):
         """Whether one carries out `call`; else its fallback expression does."""
 
     def fits(self, call: Call, dest: Buffer) -> bool:
-        """Whether it stores straight into memory of the layout of `dest`."""
+        """Whether it stores a call on buffers straight into memory of the layout of `dest`."""
 
 
 def cut(stores: Sequence[Store], libraries: Libraries, temporary: Temporary) -> list[Piece]:
@@ -88,7 +88,7 @@ class _Cutter:
         operands = [self.operand(e) for e in call.children]
         ready = call.over_operands(operands)
         k = self.root(call)
-        straight = k is not None and self.is_free(k, call)
+        straight = k is not None and self.is_free(k, call) and self.fits(ready, k)
         if k is not None and (straight or self.rounds_once(k)):
             store = self.stores[k]
             assert store is not None
@@ -140,12 +140,17 @@ class _Cutter:
         return None if any(n is call for n in postorder(self.others(k))) else k
 
     def is_free(self, k: int, call: Call) -> bool:
-        """Whether the library stores `call` straight where statement `k` does."""
+        """Whether nothing that is still to be read lies where statement `k` stores `call`."""
         store = self.stores[k]
         assert store is not None
         alive = [n for n in postorder([*self.others(k), *call.children]) if isinstance(n, Buffer)]
-        clear = not any(overlap(store.dest, b) for b in alive)
-        return clear and self.libraries.fits(call, store.dest)
+        return not any(overlap(store.dest, b) for b in alive)
+
+    def fits(self, call: Call, k: int) -> bool:
+        """Whether the library stores a call on buffers straight where statement `k` does."""
+        store = self.stores[k]
+        assert store is not None
+        return self.libraries.fits(call, store.dest)
 
     def rounds_once(self, k: int) -> bool:
         """Whether a product of half floats joins what statement `k` updates in a temporary."""

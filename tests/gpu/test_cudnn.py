@@ -235,6 +235,18 @@ def test_operands_are_brought_to_the_order_of_the_result(asked, way, saver):
     assert [what.last for what in asked] == [want]
 
 
+def test_a_result_is_turned_where_that_is_less(asked):
+    x, w = drawn(2, 8, 5, 6), drawn(2, 8, 3, 3)
+    want = of(x, w).reference(x, w)
+    dest = moved(over(last(np.zeros_like(want))))
+    steps = prepare([Store(dest, "saveto", there(of(x, w)))])
+    assert [step.name for step in steps] == ["convolution", "kernel"]
+    for step in steps:
+        step.run()
+    close(dest.numpy(), want, 1e-5)
+    assert not asked[0].last
+
+
 def test_a_result_that_lies_both_ways_is_as_most_of_what_is_read(asked):
     """The weight's gradient of a 1 by 1 convolution."""
     x, g = drawn(2, 3, 5, 6), drawn(2, 4, 5, 6)

@@ -160,13 +160,16 @@ def supported(call: Call, gpu: Gpu) -> bool:
 
 
 def fits(call: Call, dest: Buffer) -> bool:
-    """Whether cuDNN stores straight into memory of the layout of `dest`."""
-    return dest.contiguous or has_last(call, dest)
+    """Whether cuDNN stores straight into memory of the layout of `dest`: not where bringing what a
+    call on buffers reads into that takes more than bringing the result there."""
+    return dest.contiguous or (
+        has_last(call, dest) and turned(call, dest, True) <= turned(call, dest, False)
+    )
 
 
 def has_last(call: Call, dest: Buffer) -> bool:
     """Whether the channels of `dest` are last, and cuDNN does a supported call so."""
-    if call.dtype is dtypes.float64 or not is_channels_last(dest.shape, dest.strides):
+    if call.dtype is dtypes.float64 or not lies(dest, True):
         return False
     gpu = find(dest.device)
     assert isinstance(gpu, Gpu)
@@ -175,15 +178,16 @@ def has_last(call: Call, dest: Buffer) -> bool:
 
 def lies_last(call: Call, dest: Buffer) -> bool:
     """Whether a call on buffers has its channels last: as its result, and where that lies both
-    ways, by what fewer bytes are copied for."""
+    ways, by what fewer elements are turned for."""
     if not dest.contiguous:
         return True
-    cost = {False: 0, True: 0}
-    for x in call.children:
-        assert isinstance(x, Buffer)
-        for last in cost:
-            cost[last] += 0 if lies(x, last) else prod(x.shape)
-    return cost[True] < cost[False] and has_last(call, dest)
+    return turned(call, dest, True) < turned(call, dest, False) and has_last(call, dest)
+
+
+def turned(call: Call, dest: Buffer, last: bool) -> int:
+    """The elements that must be turned so that all channels are `last`, or first."""
+    buffers: list[Any] = [*call.children, dest]
+    return sum(prod(x.shape) for x in buffers if not lies(x, last))
 
 
 def lies(buffer: Buffer, last: bool) -> bool:
