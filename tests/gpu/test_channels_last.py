@@ -10,6 +10,7 @@ from gnomon import autograd, gluon, nd
 from gnomon import dtype as dtypes
 from gnomon.contrib import amp
 from gnomon.executor.report.profile import planned_tasks
+from gnomon.expr.call.pool import Winner
 from gnomon.gluon import nn
 from gnomon.graph import infer
 from gnomon.graph.node import Entry, Graph, Node, variable
@@ -19,6 +20,7 @@ from gnomon.ops import registry
 from gnomon.ops.nn.convolution import WeightFirst
 from gnomon.runtime.devices.cuda.simulated import Simulated
 from gnomon.runtime.devices.cuda.simulated_dnn import SimulatedDnn
+from gnomon.shape import channels_last as strides_last
 
 G, CPU = mx.gpu(0), mx.cpu()
 STEPS = 3  # launches one by one, captured, launched as a graph
@@ -366,3 +368,15 @@ def test_what_is_written_with_channels_last_turns_nothing(dtype):
         x = mx.sym.Pooling(x, kernel=(2, 2), pool_type=("max", "avg")[number], layout="NHWC")
     executor = classified(x).simple_bind(G, data=(2, 12, 13, 2))
     assert turning(executor)[1] == 0
+
+
+def test_winners_of_windows_lie_as_their_pictures():
+    executor = bound("lenet", G)
+    layout = executor._run(executor._mode(True)).layout
+    winners = [
+        layout.buffers[task.made[0]]
+        for task in layout.tasks
+        if any(isinstance(n, Winner) for n in task.form.nodes)
+    ]
+    assert [x.shape for x in winners] == [(3, 6, 2, 2), (3, 4, 6, 6)]
+    assert all(x.strides == strides_last(x.shape) for x in winners)
