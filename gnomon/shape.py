@@ -53,6 +53,28 @@ def is_row_major(shape: Sequence[int], strides: Sequence[int]) -> bool:
     return True
 
 
+def channels_last(shape: Sequence[int]) -> tuple[int, ...]:
+    """Strides of (N, C, space...) that lies without gaps in the order N, space, C.
+
+    >>> channels_last((2, 3, 4, 5))
+    (60, 1, 15, 3)
+    """
+    steps = row_major((shape[0], *shape[2:], shape[1]))
+    return steps[0], steps[-1], *steps[1:-1]
+
+
+def is_channels_last(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether these are the strides of such an array; that of an axis of 1 may be any.
+
+    >>> is_channels_last((2, 3, 4, 5), (60, 1, 15, 3)), is_channels_last((2, 3), (3, 1))
+    (True, False)
+    """
+    if len(shape) < 3:
+        return False
+    (n, c, *space), (a, b, *rest) = shape, strides
+    return is_row_major((n, *space, c), (a, *rest, b))
+
+
 #: how commands declare `--shapes`, for argparse
 SHAPES_OPTION: Final[dict[str, Any]] = {
     "nargs": "+",

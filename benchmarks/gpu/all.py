@@ -30,6 +30,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "peers"))
 import numpy as np
 import work
 from figures import formula_of
+from networks import NETWORKS
 from results import ANEW, Results
 
 import gnomon as mx
@@ -386,35 +387,21 @@ def torch_layer(name: str) -> Callable[[argparse.Namespace], dict[str, Any]]:
     return run
 
 
-def _mlp() -> tuple[Any, tuple[int, ...]]:
-    net = mx.sym.Variable("data")
-    for width in (128, 64):
-        net = mx.sym.Activation(mx.sym.FullyConnected(net, num_hidden=width), act_type="relu")
-    return _classifier(net), (784,)
-
-
-def _lenet() -> tuple[Any, tuple[int, ...]]:
-    net = mx.sym.Variable("data")
-    for filters in (6, 16):
-        net = mx.sym.Convolution(net, num_filter=filters, kernel=(5, 5))
-        net = mx.sym.Activation(net, act_type="tanh")
-        net = mx.sym.Pooling(net, kernel=(2, 2), stride=(2, 2), pool_type="max")
-    net = mx.sym.FullyConnected(mx.sym.Flatten(net), num_hidden=120)
-    return _classifier(mx.sym.Activation(net, act_type="tanh")), (1, 28, 28)
-
-
-def _classifier(net: Any) -> Any:
-    return mx.sym.SoftmaxOutput(mx.sym.FullyConnected(net, num_hidden=10), name="softmax")
-
-
 COMPILED = "sgd", "mixed", "gelu", "activations", "softmax", "variance"  # each takes seconds
-NETWORKS = {"mlp": _mlp, "lenet": _lenet}
 WIDE, NARROW = 64 * 112 * 112, 64 * 56 * 56  # elements before and after the first pooling
 LAYERS = {
     "convolution": Layer(
         ((64, 56, 56), (64, 64, 3, 3)),
         lambda x, w: nd.Convolution(
             x, w, kernel=(3, 3), pad=(1, 1), num_filter=64, no_bias=True
+        ),
+        6 * NARROW,
+        3 * 2 * NARROW * 64 * 9,
+    ),
+    "convolution last": Layer(  # its channels: cuDNN reads them as they lie
+        ((56, 56, 64), (64, 3, 3, 64)),
+        lambda x, w: nd.Convolution(
+            x, w, kernel=(3, 3), pad=(1, 1), num_filter=64, no_bias=True, layout="NHWC"
         ),
         6 * NARROW,
         3 * 2 * NARROW * 64 * 9,

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from all import NETWORKS
+from networks import NETWORKS
 
 import gnomon as mx
 from gnomon import config, nd

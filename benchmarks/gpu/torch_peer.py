@@ -63,8 +63,8 @@ def layer(name: str, *shapes: Sequence[int]) -> Step:
 
 
 def network(name: str, shape: Sequence[int]) -> Step:
-    """A step of training, with momentum, as a CUDA graph."""
-    net = NETWORKS[name]().to(THERE)
+    """A step of training, with momentum, as a CUDA graph; pictures with their channels last."""
+    net = NETWORKS[name]().to(THERE, memory_format=torch.channels_last)
     x, y = torch.ones(*shape, device=THERE), torch.ones(shape[0], dtype=torch.int64, device=THERE)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
 
@@ -106,8 +106,43 @@ def _lenet() -> torch.nn.Module:
     return nn.Sequential(*layers)
 
 
+class _Residual(torch.nn.Module):
+    """Blocks as ResNet-50 has them, in float16."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        nn = torch.nn
+        self.first = _normalized(3, 256, 3, 2).half()
+        self.blocks = nn.ModuleList(
+            nn.Sequential(
+                _normalized(256, 64, 1),
+                _normalized(64, 64, 3),
+                nn.Conv2d(64, 256, 1, bias=False),
+                nn.BatchNorm2d(256),
+            ).half()
+            for _ in range(3)
+        )
+        self.last = nn.Linear(256, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.first(x.half().contiguous(memory_format=torch.channels_last))
+        for block in self.blocks:
+            x = torch.relu(block(x) + x)
+        found: torch.Tensor = self.last(x.mean((2, 3)).float())
+        return found
+
+
+def _normalized(before: int, filters: int, size: int, stride: int = 1) -> torch.nn.Module:
+    nn = torch.nn
+    convolution = nn.Conv2d(before, filters, size, stride, size // 2, bias=False)
+    return nn.Sequential(convolution, nn.BatchNorm2d(filters), nn.ReLU())
+
+
 LAYERS: dict[str, Callable[..., Any]] = {
     "convolution": lambda x, w: torch.nn.functional.conv2d(x, w, padding=1),
+    "convolution last": lambda x, w: torch.nn.functional.conv2d(
+        x.permute(0, 3, 1, 2), w.permute(0, 3, 1, 2), padding=1
+    ),
     "max pooling": lambda x: torch.nn.functional.max_pool2d(x, 3, 2, 1),
 }
-NETWORKS = {"mlp": _mlp, "lenet": _lenet}
+NETWORKS = {"mlp": _mlp, "lenet": _lenet, "residual": _Residual}

@@ -398,22 +398,23 @@ class Executor:
         gradients are wanted, or for prediction: the graph after fusion, the memory plan, and each
         task with its loops and rates.
 
-        The program runs a few times on what is bound, and leaves all arrays as they were.
+        The program runs a few times on what is bound, and leaves all arrays as they were. One of a
+        GPU does not run: the page tells what its tasks move, and no times.
 
         Raises:
-            GnomonError: the file cannot be written; what stood there is untouched. Or the program
-                is one of a GPU, whose tasks are not timed.
+            GnomonError: the file cannot be written; what stood there is untouched.
         """
         train = self._differentiates if is_train is None else is_train
         run = self._run(self._mode(train))
-        if not run.layout.device.host:
-            text = "tasks are timed on processors alone; memory_plan() tells of memory"
-            raise GnomonError(f"Executor.report: the program runs on {self._ctx}: {text}")
         name = "forward and backward" if run.mode.differentiate else "forward"
         self._bring()
-        rows = profile.profile_tasks(run, name)
+        told = run.layout.device.host
+        rows = (profile.profile_tasks if told else profile.planned_tasks)(run, name)
         text = html_report.html_report(
-            str(self._symbol.name or "network"), run.layout, rows, profile.limits()
+            str(self._symbol.name or "network"),
+            run.layout,
+            rows,
+            profile.limits() if told else None,
         )
         with replacing("Executor.report", path) as stream:
             stream.write(text.encode())

@@ -43,6 +43,8 @@ from gnomon.runtime.execution.stream import Turn
 
 if TYPE_CHECKING:
     from gnomon.executor.programs import gpu_program
+    from gnomon.graph.tasks.task import Task
+    from gnomon.runtime.kernels.gpu_kernel import GpuStep
 else:  # a process without GPUs loads nothing of them
     gpu_program = Later("gnomon.executor.programs.gpu_program")
 
@@ -260,6 +262,12 @@ class Run:
             with resting():
                 self._compiled[key] = self._builder.build(self.parts[name], name, apart)
         return self._compiled[key]
+
+    def steps_of(self, task: Task) -> list[GpuStep] | None:
+        """The steps of a task of a GPU's program; None where the processor does it."""
+        builder = self._builder
+        assert not isinstance(builder, Builder)
+        return builder.steps_of(task)
 
     def operators(self, name: str, apart: bool = False) -> list[Operator]:
         """The segments of a pass as the engine takes them."""

@@ -321,11 +321,13 @@ class Call(Composite):
 
     `infer`, `adjoint` and `reference` (its meaning in NumPy) make one; `fallback` gives the same as
     an expression of other nodes, for machines without the library. `unrolls` says that this grows
-    with a size, as with the steps in time of a recurrent layer.
+    with a size, as with the steps in time of a recurrent layer. `pictures` says that it makes
+    pictures (N, C, space...) of those that its first operand is.
     """
 
     kind = COMPLEX
     unrolls: ClassVar[bool] = False
+    pictures: ClassVar[bool] = False
 
     def reference(self, *operands: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """The values, by NumPy."""

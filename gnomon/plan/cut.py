@@ -19,6 +19,7 @@ from gnomon.expr.walk import postorder
 from gnomon.ground.record import record
 from gnomon.plan.statement import Saver, Store, identity
 from gnomon.plan.view import unshaped, views
+from gnomon.shape import channels_last, is_channels_last
 
 
 @record()
@@ -44,7 +45,7 @@ class Libraries(Protocol):
         """Whether one carries out `call`; else its fallback expression does."""
 
     def fits(self, call: Call, dest: Buffer) -> bool:
-        """Whether it stores straight into memory of the layout of `dest`."""
+        """Whether it stores a call on buffers straight into memory of the layout of `dest`."""
 
 
 def cut(stores: Sequence[Store], libraries: Libraries, temporary: Temporary) -> list[Piece]:
@@ -87,7 +88,7 @@ class _Cutter:
         operands = [self.operand(e) for e in call.children]
         ready = call.over_operands(operands)
         k = self.root(call)
-        straight = k is not None and self.is_free(k, call)
+        straight = k is not None and self.is_free(k, call) and self.fits(ready, k)
         if k is not None and (straight or self.rounds_once(k)):
             store = self.stores[k]
             assert store is not None
@@ -97,7 +98,7 @@ class _Cutter:
             self.pieces.append(Invoke(ready, dest, store.saver, scaled(store.value)[1]))
             self.stores[k] = None if straight else Store(store.dest, "saveto", dest)
             return
-        result = self.temporary(call)
+        result = self.place(ready)
         self.pieces.append(Invoke(ready, result, "saveto", 1.0))
         self.replace(call, result)
 
@@ -116,6 +117,16 @@ class _Cutter:
         self.pieces.append([unshaped(Store(value, "saveto", e))])
         return value
 
+    def place(self, call: Call) -> Buffer:
+        """A temporary for what a call on buffers gives."""
+        made = self.temporary(call)
+        if not call.pictures:
+            return made
+        first = call.children[0]
+        assert isinstance(first, Buffer)
+        laid = laid_as(first, made)
+        return laid if self.libraries.fits(call, laid) else made
+
     def root(self, call: Call) -> int | None:
         """The statement `dest = scale * call`, if that is all that the call is for."""
         users = [k for k, s in enumerate(self.stores) if s is not None and core(s.value) is call]
@@ -129,12 +140,17 @@ class _Cutter:
         return None if any(n is call for n in postorder(self.others(k))) else k
 
     def is_free(self, k: int, call: Call) -> bool:
-        """Whether the library stores `call` straight where statement `k` does."""
+        """Whether nothing that is still to be read lies where statement `k` stores `call`."""
         store = self.stores[k]
         assert store is not None
         alive = [n for n in postorder([*self.others(k), *call.children]) if isinstance(n, Buffer)]
-        clear = not any(overlap(store.dest, b) for b in alive)
-        return clear and self.libraries.fits(call, store.dest)
+        return not any(overlap(store.dest, b) for b in alive)
+
+    def fits(self, call: Call, k: int) -> bool:
+        """Whether the library stores a call on buffers straight where statement `k` does."""
+        store = self.stores[k]
+        assert store is not None
+        return self.libraries.fits(call, store.dest)
 
     def rounds_once(self, k: int) -> bool:
         """Whether a product of half floats joins what statement `k` updates in a temporary."""
@@ -146,6 +162,16 @@ class _Cutter:
     def others(self, k: int) -> list[Expr]:
         """The values of all statements but one."""
         return [s.value for j, s in enumerate(self.stores) if s is not None and j != k]
+
+
+def laid_as(first: Buffer, made: Buffer) -> Buffer:
+    """A dense buffer for pictures that a call makes of `first`, with its channels last where those
+    are: what reads both would go across the memory of one else."""
+    if first.contiguous or not is_channels_last(first.shape, first.strides):
+        return made
+    return Buffer(
+        made.shape, made.dtype, channels_last(made.shape), made.address, made.owner, made.device
+    )
 
 
 def are_apart(stores: Sequence[Store]) -> bool:

@@ -14,6 +14,7 @@ import pytest
 import gnomon as mx
 from gnomon.base import GnomonError
 from gnomon.executor.report.drawing import ACROSS, DOWN, WIDTH, Column, layers, ordered, places
+from tests.simulated import gpus
 
 EMPTY = {"meta", "path", "rect", "line", "i"}
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
@@ -59,8 +60,8 @@ def network():
     return mx.sym.SoftmaxOutput(x, name="softmax")
 
 
-def bound(net=None):
-    executor = (net or network()).simple_bind(mx.cpu(), data=(2, 3, 8, 8), grad_req="add")
+def bound(net=None, ctx=None):
+    executor = (net or network()).simple_bind(ctx or mx.cpu(), data=(2, 3, 8, 8), grad_req="add")
     rng = np.random.default_rng(0)
     for array in (*executor.arg_arrays, *executor.aux_arrays, *executor.grad_arrays):
         array[:] = rng.random(array.shape) + 0.1
@@ -114,6 +115,38 @@ def test_a_report_leaves_everything_as_it_was(tmp_path):
     executor.report(str(tmp_path / "predict.html"), is_train=False)
     for array, values in zip((*everything, *executor.outputs), before, strict=True):
         np.testing.assert_array_equal(array.asnumpy(), values)
+
+
+def test_a_page_of_a_gpu_has_no_times(tmp_path):
+    path = tmp_path / "report.html"
+    with gpus() as driver:
+        executor = bound(ctx=mx.gpu(0))
+        before = [a.asnumpy() for a in executor.grad_arrays]
+        launch = driver.launch
+        driver.launch = None  # nothing runs
+        executor.report(path)
+        driver.launch = launch
+        for array, values in zip(executor.grad_arrays, before, strict=True):
+            np.testing.assert_array_equal(array.asnumpy(), values)
+        plan = executor.memory_plan()
+    text = path.read_text(encoding="utf-8")
+    page = Page(text)
+    assert {link.removeprefix("#") for link in page.links} <= page.ids
+    assert page.tags.count("details") == len(plan.tasks)
+    words = "".join(page.words)
+    for expected in ("conv", "By bytes.", "convolution: ", "for ", "library: <Convolution"):
+        assert expected in words
+    for unknown in ("GB/s", "GFLOP/s", " us", "time of a run"):
+        assert unknown not in words
+
+
+def test_a_page_of_a_gpu_tells_what_the_processor_does(tmp_path):
+    net = mx.sym.RNN(mx.sym.Variable("data"), state_size=2, num_layers=1, mode="gru", name="rnn")
+    with gpus() as driver:
+        driver.blas = lambda: None
+        executor = net.simple_bind(mx.gpu(0), data=(4, 3, 2), grad_req="null")
+        executor.report(tmp_path / "report.html")
+    assert "done by the processor, on copies" in (tmp_path / "report.html").read_text("utf-8")
 
 
 def test_operators_on_data_are_reported(tmp_path):

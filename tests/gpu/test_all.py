@@ -35,11 +35,18 @@ def test_steps_are_timed_without_their_work():
     assert int(calls) == 5 and int(nbytes.replace(",", "")) > 0
 
 
+def test_what_turns_is_counted():
+    command = [sys.executable, SCRIPT.with_name("layouts.py"), "--networks", "mobilenet0.25"]
+    done = subprocess.run([*command, "--batch", "1"], capture_output=True, text=True, check=True)
+    last, first = (line.split("|")[2:-1] for line in done.stdout.splitlines()[-2:])
+    assert [int(last[k]) for k in (1, 2)] == [int(first[1]) + 3, 3] and int(first[2]) == 0
+
+
 def test_rows_are_written_once(tmp_path):
     out = tmp_path / "gpu.jsonl"
     (first,) = run(out, "about", gpu="off")
     assert "no GPU can be used" in first["error"]
-    rows = "check every other", "time sgd", "product float32", "convolution float32"
+    rows = "check every other", "time sgd", "product float32", "convolution last float16"
     right, time, product, convolution, pooling = run(out, "about", *rows, "max pooling float32")
     assert right == {"row": "check every other", "size": 1000, "right": True}
     assert time["gb_per_s"] > 0

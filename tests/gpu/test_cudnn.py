@@ -8,12 +8,14 @@ import pytest
 import gnomon as mx
 from gnomon import autograd, nd
 from gnomon import dtype as dtypes
-from gnomon.expr.call import avg_pool, convolution
+from gnomon.expr.call import ConvolutionWeight, avg_pool, convolution
+from gnomon.expr.call.conv import Geometry
 from gnomon.plan.statement import Store
 from gnomon.runtime.devices.cuda import cudnn, gpu
 from gnomon.runtime.devices.cuda.dnn import Algorithm
 from gnomon.runtime.devices.cuda.simulated import Simulated
 from gnomon.runtime.devices.cuda.simulated_dnn import SimulatedDnn
+from gnomon.runtime.kernels.gpu_kernel import GpuStep
 from gnomon.runtime.libraries import cudnn as calls
 from gnomon.runtime.statements.prepare import prepare
 from tests.gpu.moved import close, moved, there
@@ -121,10 +123,44 @@ def test_deconvolution(asked, adj):
     assert {what.part for what in asked} == {"forward", "data", "weight"}
 
 
-def test_channels_last_is_copied():
-    x, w = drawn(2, 6, 5, 4), drawn(8, 3, 3, 4)
-    agree(lambda *a: nd.Convolution(
-        *a, kernel=(3, 3), num_filter=8, no_bias=True, layout="NHWC"), x, w)  # fmt: skip
+def given_names(monkeypatch):
+    """The names of all steps of a GPU that are made from now on."""
+    found = []
+    made = GpuStep.__init__
+
+    def noted(step, issue, words, spans, queue, name, *rest):
+        found.append(name)
+        made(step, issue, words, spans, queue, name, *rest)
+
+    monkeypatch.setattr(GpuStep, "__init__", noted)
+    return found
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("layout", ["NHWC", "NDHWC"])
+def test_channels_last(monkeypatch, asked, dtype, layout, bias):
+    """Operands are taken as they lie, but for float64, which cuDNN does not do so."""
+    axes = len(layout) - 2
+    x, w = drawn(2, *(5, 4, 3)[:axes], 6, dtype=dtype), drawn(8, *(3, 2, 2)[:axes], 3, dtype=dtype)
+    names = given_names(monkeypatch)
+    options = {"kernel": w.shape[1:-1], "num_filter": 8, "num_group": 2, "layout": layout}
+    given = (x / 2, w / 2, drawn(8, dtype=dtype)) if bias else (x / 2, w / 2)
+    agree(lambda *a: nd.Convolution(*a, no_bias=not bias, **options), *given, dtype=dtype)
+    assert {what.last for what in asked} == {dtype != "float64"}
+    assert ("copy" in names) is (dtype == "float64")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("layout", ["NHWC", "NWC"])
+def test_means_with_channels_last(monkeypatch, dtype, layout):
+    axes = len(layout) - 2
+    found, names = pooled_by(monkeypatch), given_names(monkeypatch)
+    options = {"kernel": (3, 2)[:axes], "stride": (2, 1)[:axes], "pad": (1, 0)[:axes]}
+    x = drawn(2, *(7, 8)[:axes], 3, dtype=dtype)
+    agree(lambda x: nd.Pooling(x, pool_type="avg", layout=layout, **options), x, dtype=dtype)
+    assert len(found) == 4
+    assert ("copy" in names) is (dtype == "float64")
 
 
 def steps_of(value, saver="saveto"):
@@ -165,6 +201,64 @@ def test_gaps_are_copied():
     close(given_by(of(x, w), "saveto", ("copy", "copy", "convolution")), value_of(x, w), 1e-5)
 
 
+def last(array):
+    """The same elements with the channels last in memory."""
+    return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 1, -1)), -1, 1)
+
+
+#: which of data, weight and result have their channels last; copies; whether cuDNN computes so
+WAYS = {
+    "all": ((True, True, True), 0, True),
+    "not the weight": ((True, False, True), 1, True),
+    "not the data": ((False, True, True), 1, True),
+    "the result": ((False, False, True), 2, True),
+    "the operands": ((True, True, False), 2, False),
+    "the data": ((True, False, False), 1, False),
+    "none": ((False, False, False), 0, False),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("saver", ["saveto", "plusto"])
+def test_operands_are_brought_to_the_order_of_the_result(asked, way, saver):
+    (data, weight, result), copies, want = WAYS[way]
+    x, w = drawn(2, 3, 5, 6), drawn(4, 3, 3, 2)
+    lying = over(last(x) if data else x), over(last(w) if weight else w)
+    value = convolution(*lying, (1, 1), (1, 1), (1, 1)) * 0.5
+    start = np.full(value.shape, 2, "float32")
+    dest = moved(over(last(start) if result else start))
+    steps = prepare([Store(dest, saver, there(value))])
+    assert [step.name for step in steps] == ["copy"] * copies + ["convolution"]
+    for step in steps:
+        step.run()
+    close(dest.numpy(), (2 if saver == "plusto" else 0) + of(x, w).reference(x, w) / 2, 1e-5)
+    assert [what.last for what in asked] == [want]
+
+
+def test_a_result_is_turned_where_that_is_less(asked):
+    x, w = drawn(2, 8, 5, 6), drawn(2, 8, 3, 3)
+    want = of(x, w).reference(x, w)
+    dest = moved(over(last(np.zeros_like(want))))
+    steps = prepare([Store(dest, "saveto", there(of(x, w)))])
+    assert [step.name for step in steps] == ["convolution", "kernel"]
+    for step in steps:
+        step.run()
+    close(dest.numpy(), want, 1e-5)
+    assert not asked[0].last
+
+
+def test_a_result_that_lies_both_ways_is_as_most_of_what_is_read(asked):
+    """The weight's gradient of a 1 by 1 convolution."""
+    x, g = drawn(2, 3, 5, 6), drawn(2, 4, 5, 6)
+    how = Geometry((1, 1), (0, 0), (1, 1), 1)
+    want = ConvolutionWeight(over(x), over(g), how, (1, 1)).reference(x, g)
+    for lying, copies, as_last in (((x, g), 0, False), ((last(x), last(g)), 0, True),
+                                   ((x, last(g)), 1, True), ((last(x), g), 1, False)):  # fmt: skip
+        value = ConvolutionWeight(*map(over, lying), how, (1, 1))
+        close(given_by(value, "saveto", (*["copy"] * copies, "convolution")), want, 1e-5)
+        assert asked[-1].last is as_last
+
+
 def test_operands_that_are_expressions_and_what_comes_behind():
     x, w = drawn(2, 3, 5, 5), drawn(4, 3, 3, 3)
     value = convolution(over(x) + 1.0, over(w), (1, 1), (0, 0), (1, 1)) - 3.0
@@ -187,6 +281,12 @@ def test_a_second_gradient(asked):
         found.append([a.grad.asnumpy(), b.grad.asnumpy()])
     for ours, theirs in zip(*found, strict=True):
         close(ours, theirs, 1e-4)
+
+
+@pytest.mark.filterwarnings("error")
+def test_what_overflows_warns_of_nothing():
+    x, w = (np.full(s, 300, "float16") for s in ((1, 2, 4, 4), (2, 2, 1, 1)))
+    assert np.isinf(given_by(of(x, w), "saveto", ("convolution",))[..., 1:-1, 1:-1]).all()
 
 
 def test_integers_and_nothing_are_kernels():

@@ -22,6 +22,10 @@ WHAT = Convolve(
     "forward", dtypes.float32, (2, 4, 6, 5), (8, 2, 3, 3), (2, 8, 4, 3), (1, 1), (0, 0), (1, 1), 2,
 )  # fmt: skip
 MEAN = Mean(False, dtypes.float32, (2, 3, 5, 6), (2, 3, 3, 4), (2, 3), (2, 1), (1, 0), True)
+#: one for Winograd's way
+PLAIN = Convolve(
+    "forward", dtypes.float32, (2, 4, 6, 5), (4, 4, 3, 3), (2, 4, 4, 3), (1, 1), (0, 0), (1, 1), 1,
+)  # fmt: skip
 SIZES = [4 * n for n in (2 * 4 * 30, 8 * 18, 2 * 8 * 12)]
 SPACE = 8 * 8 * 18
 
@@ -58,6 +62,22 @@ def convolved(made, what=WHAT, handle=None, algorithm=1, nbytes=SPACE, **changed
 
 def test_what_is_right_is_done(made):
     convolved(made)
+    convolved(made, replaced(WHAT, last=True))
+    convolved(made, PLAIN, algorithm=6)
+
+
+@pytest.mark.parametrize("part", ["forward", "data", "weight"])
+def test_there_is_no_way_for_float64_with_channels_last(made, part):
+    _, dnn, handle, _, (data, _, out, _) = made
+    for last in (False, True):
+        what = dnn.describe(replaced(WHAT, part=part, dtype=dtypes.float64, last=last))
+        assert bool(dnn.algorithms(handle, what)) is not last
+        assert (dnn.workspace(handle, what, 1) is None) is last
+    with pytest.raises(DeviceError, match=r"NOT_SUPPORTED: algorithm 1.*float64.*channels last"):
+        convolved(made, replaced(WHAT, dtype=dtypes.float64, last=True))
+    mean = dnn.describe(replaced(MEAN, dtype=dtypes.float64, last=True))
+    with pytest.raises(DeviceError, match=r"cudnnPooling: .*NOT_SUPPORTED.*channels last"):
+        dnn.pool(handle, mean, (1.0, 0.0), (data, out))
 
 
 @pytest.mark.parametrize(
@@ -80,6 +100,7 @@ def test_descriptors_that_do_not_fit_are_refused(made, change, told):
     [
         ({"algorithm": 6}, "NOT_SUPPORTED: algorithm 6"),
         ({"algorithm": 3}, "NOT_SUPPORTED: algorithm 3"),
+        ({"algorithm": 6, "what": replaced(PLAIN, last=True)}, "NOT_SUPPORTED: algorithm 6"),
         ({"nbytes": SPACE - 1}, f"SIZE_INSUFFICIENT.*of {SPACE - 1} bytes.*at least {SPACE}"),
     ],
 )
@@ -243,10 +264,11 @@ PARTS = {
     [("float16", 2, 0, 1, ctypes.c_float), ("bfloat16", 9, 0, 1, ctypes.c_float),
      ("float32", 0, 0, 3, ctypes.c_float), ("float64", 1, 1, 0, ctypes.c_double)],
 )  # fmt: skip
-def test_what_the_library_is_asked(part, dtype, kind, sums, math, factor):
+@pytest.mark.parametrize("last", [False, True])
+def test_what_the_library_is_asked(part, dtype, kind, sums, math, factor, last):
     told = Told()
     library = cudnn.Library(told)
-    what = replaced(WHAT, part=part, dtype=dtypes.of(dtype))
+    what = replaced(WHAT, part=part, dtype=dtypes.of(dtype), last=last)
     described = library.describe(what)
     name, kinds = PARTS[part]
     asked = told.asked[4:]  # all four were created first: number 1 is the convolution's own
@@ -259,8 +281,9 @@ def test_what_the_library_is_asked(part, dtype, kind, sums, math, factor):
     ]  # fmt: skip
     for number, (each, shape) in enumerate(zip(kinds.split(), what.shapes, strict=True)):
         n, c, h, w = shape
-        given = [0, 4, [n, c, h, w]] if each == "Filter" else [4, [n, c, h, w]]
-        given += [] if each == "Filter" else [[c * h * w, h * w, w, 1]]
+        given = [int(last), 4, [n, c, h, w]] if each == "Filter" else [4, [n, c, h, w]]
+        strides = [c * h * w, 1, w * c, c] if last else [c * h * w, h * w, w, 1]
+        given += [] if each == "Filter" else [strides]
         assert asked[3 + number] == (f"cudnnSet{each}NdDescriptor", [2 + number, kind, *given])
     told.asked.clear()
     library.convolve(7, described, 5, (0.5, 2.0), (100, 200, 300), (400, 64))
@@ -312,15 +335,18 @@ def test_what_the_library_tells_of_its_algorithms(part):
 
 @pytest.mark.parametrize("counted", [True, False])
 @pytest.mark.parametrize("backward", [True, False])
-def test_what_the_library_is_asked_of_means(counted, backward):
+@pytest.mark.parametrize("last", [False, True])
+def test_what_the_library_is_asked_of_means(counted, backward, last):
     told = Told()
     library = cudnn.Library(told)
-    described = library.describe(replaced(MEAN, counted=counted, backward=backward))
+    described = library.describe(replaced(MEAN, counted=counted, backward=backward, last=last))
     mode = 1 if counted else 2
     assert told.asked[3] == (
         "cudnnSetPoolingNdDescriptor", [1, mode, 1, 2, [2, 3], [1, 0], [2, 1]],
     )  # fmt: skip
     shapes = [[2, 3, 5, 6], [90, 30, 6, 1]], [[2, 3, 3, 4], [36, 12, 4, 1]]
+    if last:
+        shapes = [[2, 3, 5, 6], [90, 1, 18, 3]], [[2, 3, 3, 4], [36, 1, 12, 3]]
     for number, shape in enumerate(reversed(shapes) if backward else shapes):
         assert told.asked[4 + number] == ("cudnnSetTensorNdDescriptor", [2 + number, 0, 4, *shape])
     told.asked.clear()

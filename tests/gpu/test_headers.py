@@ -31,7 +31,8 @@ def test_numbers_of_cudnn():
     assert dtype == (cudnn.SINGLE, cudnn.DOUBLE, cudnn.HALF, cudnn.BRAIN)
     math = numbers("cudnnMathType_t", "CUDNN_", ("DEFAULT_MATH", "TENSOR_OP_MATH", "FMA_MATH"))
     assert math == (cudnn.DEFAULT, cudnn.TENSOR_CORES, cudnn.FMA)
-    assert numbers("cudnnTensorFormat_t", "CUDNN_TENSOR_", ("NCHW",)) == (cudnn.PLAIN,)
+    orders = numbers("cudnnTensorFormat_t", "CUDNN_TENSOR_", ("NCHW", "NHWC"))
+    assert orders == (cudnn.PLAIN, cudnn.LAST)
     assert numbers("cudnnConvolutionMode_t", "CUDNN_", ("CROSS_CORRELATION",)) == (
         cudnn.CORRELATION,
     )

@@ -9,9 +9,11 @@ from gnomon.dtype import float32
 from gnomon.graph import infer
 from gnomon.graph.node import Entry, Graph, Node, variable
 from gnomon.graph.passes.channels_last import channels_last
-from gnomon.graph.typed_graph import TypedGraph
+from gnomon.graph.typed_graph import Purpose, TypedGraph
 from gnomon.ops import registry
-from gnomon.ops.nn.convolution import ChannelsLast
+from gnomon.ops.nn.convolution import WeightFirst
+
+TRAIN = Purpose(True, True)
 
 
 def node(name, op_name, *inputs, **params):
@@ -23,12 +25,12 @@ def conv(name, data, filters=4, **params):
     return node(name, "Convolution", data, variable(f"{name}_weight"), **sizes)
 
 
-def typed(*outputs, dtype=float32, **shapes):
+def typed(*outputs, dtype=float32, purpose=TRAIN, **shapes):
     """The pass's result, and the lines of its operators: name, operator, what they read."""
     graph = Graph(outputs)
     known = infer.shapes(graph, {n: shapes[n.name] for n in graph.variables if n.name in shapes})
     kinds = infer.types(graph, dict.fromkeys(graph.variables, dtype))
-    found = channels_last(TypedGraph(graph, known, kinds))
+    found = channels_last(TypedGraph(graph, known, kinds), purpose)
     lines = [
         f"{n.name}({', '.join(map(repr, n.inputs))})" for n in found.graph.topo if n.op is not None
     ]
@@ -45,7 +47,7 @@ def test_a_convolution_stands_between_two_transposes():
     made = found.graph.outputs[0]
     assert found.shapes[made] == (2, 4, 5, 6)
     assert found.shapes[made.node.inputs[0]] == (2, 5, 6, 4)
-    assert isinstance(made.node.inputs[0].node.op, ChannelsLast)
+    assert isinstance(made.node.inputs[0].node.op, WeightFirst)
 
 
 def test_what_lies_between_goes_along():

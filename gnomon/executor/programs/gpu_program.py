@@ -92,11 +92,15 @@ class Builder:
         return Segment(work.run, reads, writes, task.name, False, ctx, variables=work.variables)
 
     def _program(self, tasks: Sequence[Task]) -> GpuProgram:
-        steps = [step for task in tasks for step in self._steps_of(task)]
+        steps = [step for task in tasks for step in self._compiled(task)]
         return GpuProgram(steps, self._queue)
 
-    def _steps_of(self, task: Task) -> list[GpuStep]:
-        """The steps of a task, compiled now if they are not."""
+    def steps_of(self, task: Task) -> list[GpuStep] | None:
+        """The steps of a task; None where the processor does it."""
+        return self._compiled(task) if self._is_here(task) else None
+
+    def _compiled(self, task: Task) -> list[GpuStep]:
+        """The steps of a task of the GPU, compiled now if they are not."""
         found = self._steps.get(task)
         if found is None:
             made: list[Any] = prepare(stores_of(self.layout, task), task.name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from html import escape
+from typing import NamedTuple
 
 from gnomon.executor.programs.layout import Layout
 from gnomon.executor.report.drawing import Box, Column, drawing, unique
@@ -45,22 +46,56 @@ summary { cursor: pointer; overflow-wrap: anywhere; } pre { background: var(--ba
 """
 
 
-def html_report(title: str, layout: Layout, rows: Sequence[TaskProfile], limits: Limits) -> str:
-    """The HTML page of a program whose tasks were profiled."""
+class Cost(NamedTuple):
+    """What tasks are compared by: their times, or the bytes they move where they are not timed.
+
+    `limits` are the machine's, where they are timed; `total` is that of all tasks.
+    """
+
+    limits: Limits | None
+    total: float
+
+    def of(self, row: TaskProfile) -> float:
+        """That of one task."""
+        return row.bytes if self.limits is None else row.seconds
+
+    def share(self, row: TaskProfile) -> float:
+        """Its part of the whole."""
+        return self.of(row) / self.total if self.total else 0.0
+
+    def told(self, row: TaskProfile) -> str:
+        """The cost of a task as people read it."""
+        return in_bytes(row.bytes) if self.limits is None else in_time(row.seconds)
+
+    @property
+    def what(self) -> str:
+        """What it is, within a sentence."""
+        return "bytes" if self.limits is None else "time"
+
+
+def html_report(
+    title: str, layout: Layout, rows: Sequence[TaskProfile], limits: Limits | None
+) -> str:
+    """The HTML page of a program whose tasks were profiled; without `limits` they have no times."""
     plan = memory_plan(layout)
     mode = "training" if layout.mode.differentiate else "prediction"
-    total = sum(row.seconds for row in rows)
+    cost = Cost(limits, sum(Cost(limits, 0).of(row) for row in rows))
     facts = {
-        "time of a run": in_time(total),
         "tasks": str(len(rows)),
         "steps": str(sum(len(row.steps) for row in rows)),
         "memory between tasks": in_bytes(plan.total),
         "without sharing": in_bytes(plan.unshared),
         "kept parameters": in_bytes(plan.kept),
-        "achieved": f"{sum(r.flops for r in rows) / max(total, 1e-12) / 1e9:.3g} GFLOP/s",
-        "matrix product here": f"{limits.flops / 1e9:.3g} GFLOP/s",
-        "copy here": f"{limits.bandwidth / 1e9:.3g} GB/s",
+        "moved": in_bytes(sum(row.bytes for row in rows)),
     }
+    if limits is not None:
+        rate = sum(r.flops for r in rows) / max(cost.total, 1e-12)
+        facts = {"time of a run": in_time(cost.total)} | facts
+        facts |= {
+            "achieved": f"{rate / 1e9:.3g} GFLOP/s",
+            "matrix product here": f"{limits.flops / 1e9:.3g} GFLOP/s",
+            "copy here": f"{limits.bandwidth / 1e9:.3g} GB/s",
+        }
     cards = "".join(
         f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in facts.items()
     )
@@ -70,22 +105,23 @@ def html_report(title: str, layout: Layout, rows: Sequence[TaskProfile], limits:
             f"<title>{escape(title)}: {mode}</title><style>{STYLE}</style></head><body><main>",
             f"<h1>{escape(title)}</h1><p>The program for {mode}, as it runs.</p><dl>{cards}</dl>",
             '<h2 id="graph">Graph after fusion</h2>',
-            "<p>A box is a task: operators that run as one. The darker, the more of the time it "
-            "takes; a click leads to its kernels.</p>",
-            f'<div class="frame scroll">{_graph(layout, rows, total)}</div>',
+            "<p>A box is a task: operators that run as one. The darker, the more of the "
+            f"{cost.what} it takes; a click leads to its kernels.</p>",
+            f'<div class="frame scroll">{_graph(layout, rows, cost)}</div>',
             '<h2 id="memory">Memory</h2>',
             "<p>A rectangle is a value between tasks: from the task that makes it to the one that "
             "reads it last, at its place in the block.</p>",
             f'<div class="frame">{memory_chart(plan, layout.forward)}</div>',
             '<h2 id="kernels">Tasks and kernels</h2>',
-            "<p>By time. Bars compare with this machine's measured limits.</p>",
-            _table(rows, total, limits),
+            f"<p>By {cost.what}."
+            + (" Bars compare with this machine's measured limits.</p>" if limits else "</p>"),
+            _table(rows, cost),
             "</main></body></html>\n",
         )
     )
 
 
-def _graph(layout: Layout, rows: Sequence[TaskProfile], total: float) -> str:
+def _graph(layout: Layout, rows: Sequence[TaskProfile], cost: Cost) -> str:
     made = {layout.aliases.get(e, e): r.number for r in rows for e in r.task.made}
     made.update({e: r.number for r in rows for e in r.task.made})
     edges = unique(
@@ -93,14 +129,13 @@ def _graph(layout: Layout, rows: Sequence[TaskProfile], total: float) -> str:
     )
     forward = [r.number for r in rows if r.number < layout.forward]
     backward = [r.number for r in rows if r.number >= layout.forward]
-    boxes: dict[Hashable, Box] = {r.number: _box(r, total) for r in rows}
+    boxes: dict[Hashable, Box] = {r.number: _box(r, cost) for r in rows}
     return drawing([Column(forward), Column(backward, up=True)], edges, boxes)
 
 
-def _box(row: TaskProfile, total: float) -> Box:
-    share = row.seconds / total if total else 0.0
-    fill = f"hsl(28 90% {97 - 42 * min(1.0, share * 6):.0f}%)"
-    detail = f"{in_time(row.seconds)} {_kinds(row.task)}" if row.steps else "a view"
+def _box(row: TaskProfile, cost: Cost) -> Box:
+    fill = f"hsl(28 90% {97 - 42 * min(1.0, cost.share(row) * 6):.0f}%)"
+    detail = f"{cost.told(row)} {_kinds(row.task)}" if row.steps else "a view"
     tooltip = f"{row.task.name}\nreads {_names(row.task.reads)}\nmakes {_names(row.task.made)}"
     return Box(row.task.name, detail, tooltip, fill, f"task{row.number}")
 
@@ -114,32 +149,38 @@ def _names(entries: Iterable[Entry]) -> str:
     return ", ".join(map(repr, entries)) or "nothing"
 
 
-def _table(rows: Sequence[TaskProfile], total: float, limits: Limits) -> str:
-    head = (
-        '<tr><th>task</th><th class="number">time</th><th class="number">share</th>'
-        '<th class="number">moved</th><th class="number">GB/s</th><th class="number">GFLOP/s</th>'
-        "</tr>"
+def _table(rows: Sequence[TaskProfile], cost: Cost) -> str:
+    names = (
+        ["time", "share", "moved", "GB/s", "GFLOP/s"]
+        if cost.limits
+        else ["steps", "share", "moved"]
     )
-    ranked = sorted(rows, key=lambda r: -r.seconds)
-    body = "".join(_row(r, total, limits) for r in ranked)
-    return f"<table><thead>{head}</thead><tbody>{body}</tbody></table>"
+    head = "".join(f'<th class="number">{name}</th>' for name in names)
+    ranked = sorted(rows, key=lambda r: -cost.of(r))
+    body = "".join(_row(r, cost) for r in ranked)
+    return f"<table><thead><tr><th>task</th>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _row(row: TaskProfile, total: float, limits: Limits) -> str:
-    steps = "".join(f"{escape(s.name)}: {in_time(s.seconds)}\n" for s in row.steps)
+def _row(row: TaskProfile, cost: Cost) -> str:
+    limits = cost.limits
+    steps = "".join(
+        f"{escape(s.name)}: {in_time(s.seconds) if limits else in_bytes(s.bytes)}\n"
+        for s in row.steps
+    )
     name = f"{row.number} {row.task.name}"
     inner = (
         f"<details><summary>{escape(name)}</summary>"
         f"<pre>{escape(_kinds(row.task))}\n{steps}\n{escape(row.plan)}</pre></details>"
     )
     seconds = row.seconds
-    cells = (
-        in_time(seconds),
-        f"{seconds / total:.1%}" if total else "",
+    cells = [
+        in_time(seconds) if limits else str(len(row.steps)),
+        f"{cost.share(row):.1%}" if cost.total else "",
         in_bytes(row.bytes) if row.bytes else "",
-        _rate(row.bytes, seconds, limits.bandwidth),
-        _rate(row.flops, seconds, limits.flops),
-    )
+    ]
+    if limits is not None:
+        cells.append(_rate(row.bytes, seconds, limits.bandwidth))
+        cells.append(_rate(row.flops, seconds, limits.flops))
     rest = "".join(f'<td class="number">{cell}</td>' for cell in cells)
     return f'<tr id="task{row.number}"><td>{inner}</td>{rest}</tr>\n'
 

@@ -1,6 +1,7 @@
 """Profiles of programs: the time of every task, and the machine's limits, for reports.
 
-A program runs on the arrays that are bound; what it writes there is put back after.
+A program runs on the arrays that are bound; what it writes there is put back after. Tasks of a GPU
+are not timed.
 """
 
 from __future__ import annotations
@@ -97,6 +98,17 @@ def profile_tasks(run: Run, name: str) -> list[TaskProfile]:
         TaskProfile(number, task, tuple(steps), _plan(run, task))
         for number, (task, steps) in enumerate(zip(tasks, least, strict=True))
     ]
+
+
+def planned_tasks(run: Run, name: str) -> list[TaskProfile]:
+    """Every task of the pass `name` of a GPU's program, which is compiled and does not run."""
+    found = []
+    for number, task in enumerate(run.layout.tasks[run.parts[name]]):
+        steps = run.steps_of(task)
+        plan = "done by the processor, on copies" if steps is None else _plan(run, task)
+        timings = [Timing(step.name, 0.0, step.bytes, 0) for step in steps or ()]
+        found.append(TaskProfile(number, task, tuple(timings), plan))
+    return found
 
 
 def _total(steps: Sequence[Timing]) -> float:

@@ -45,6 +45,7 @@ class Geometry:
 class Convolution(Call):
     """The convolution of `data` with `weight`: (N, filters, places...)."""
 
+    pictures = True
     data: Expr
     weight: Expr
     how: Geometry
@@ -96,6 +97,7 @@ class Convolution(Call):
 class BiasedConvolution(Call):
     """The convolution of `data` with `weight`, plus a number of `bias` for each filter."""
 
+    pictures = True
     data: Expr
     weight: Expr
     bias: Expr
@@ -130,6 +132,7 @@ class BiasedConvolution(Call):
 class ConvolutionData(Call):
     """What a convolution's data receives: `grad` spread over the windows; a deconvolution."""
 
+    pictures = True
     grad: Expr
     weight: Expr
     how: Geometry

@@ -96,6 +96,7 @@ def infer_winner(data: Expr, window: Window) -> tuple[Sizes, DType]:
 class MaxPool(Call):
     """The largest element of every window."""
 
+    pictures = True
     data: Expr
     window: Window
 
@@ -125,6 +126,7 @@ class MaxPool(Call):
 class MaxPoolGradient(Call):
     """What a max_pool's data receives: each window's gradient goes to its first largest element."""
 
+    pictures = True
     data: Expr
     pooled: Expr
     grad: Expr
@@ -165,6 +167,7 @@ class Winner(Call):
     A call, so that it is computed once a window, not once for each element that asks.
     """
 
+    pictures = True
     data: Expr
     window: Window
 
@@ -269,6 +272,7 @@ class Chosen(Chainer):
 class AvgPool(Call):
     """The mean of every window; `counted` says whether padding counts as elements."""
 
+    pictures = True
     data: Expr
     window: Window
     counted: bool
@@ -307,6 +311,7 @@ class AvgPool(Call):
 class AvgPoolGradient(Call):
     """What an avg_pool's data of size `space` receives: of each window's gradient its part."""
 
+    pictures = True
     grad: Expr
     window: Window
     counted: bool

@@ -1,21 +1,31 @@
 """Layout: convolutions, and what lies between them, on pictures whose channels come last.
 
 A library computes convolutions and poolings of such data without bringing them into a layout of its
-own and back. Each convolution is given (N, H, W, C) and gives that; poolings, normalizations, joins
-of channels and element-wise operators go along; before anything else a transpose is inserted, once
-for each value. Outside of the graph nothing changes.
+own and back: oneDNN of float32, cuDNN of 16 bits, by tensor cores. Each convolution is given
+(N, H, W, C) and gives that; poolings, normalizations, joins of channels and element-wise operators
+go along; before anything else a transpose is inserted, once for each value. Outside of the graph
+nothing changes.
+
+oneDNN brings weights into a layout of its own, cuDNN reads them with the channels last as well. In
+prediction a program keeps them so. Gradients are derived from the graph that this pass leaves, so
+those of weights come back as the weights are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from gnomon import dtype as dtypes
+from gnomon.expr import ext
+from gnomon.expr.node import Buffer, Expr
 from gnomon.graph.node import Entry, Graph, Node, states_of
-from gnomon.graph.typed_graph import Shape, TypedGraph, is_map
+from gnomon.graph.typed_graph import Kept, Purpose, Shape, TypedGraph, is_map
 from gnomon.ops import registry
-from gnomon.ops.nn.convolution import FIRST_TO_LAST, LAST_TO_FIRST, ChannelsLast
+from gnomon.ops.nn.convolution import FIRST_TO_LAST, LAST_TO_FIRST, Convolution, WeightFirst
+from gnomon.ops.op import describe
+from gnomon.runtime.devices.device import find
+from gnomon.runtime.statements.prepare import backend_of
+from gnomon.shape import is_channels_last, row_major
 
 CHANNELS = (1, -3)  # the axis of channels, when they come first
 
@@ -28,19 +38,36 @@ class Turned(NamedTuple):
     outputs: frozenset[int] = frozenset((0,))
 
 
-def channels_last(typed: TypedGraph) -> TypedGraph:
-    """`typed` with pictures in that layout; itself where there is no convolution of pictures."""
-    if not any(_is_convolution(n.op) for n in typed.graph.topo):
-        return typed
-    return _Pass(typed).run()
+class WeightLast(Kept):
+    """The weight of a convolution (filters, C, h, w) as (filters, h, w, C).
+
+    No operator of the users: what this pass makes where a program may keep it.
+    """
+
+    name = "_weight_last"
+    input_names = ("weight",)
+
+    def forward(self, weight: Expr) -> Expr:
+        return ext.transpose(weight, FIRST_TO_LAST)
+
+
+describe(WeightLast)
+
+
+def channels_last(typed: TypedGraph, purpose: Purpose) -> TypedGraph:
+    """`typed` with pictures in that layout; itself where no convolution gains by it."""
+    made = _Pass(typed, purpose)
+    return made.run() if any(map(made.gains, typed.graph.topo)) else typed
 
 
 class _Pass:
     """`first` and `last` are the new entry of each old one in either form, as far as there is one;
     `natural` are those whose operator gives them with the channels last."""
 
-    def __init__(self, typed: TypedGraph) -> None:
-        self.typed = typed
+    def __init__(self, typed: TypedGraph, purpose: Purpose) -> None:
+        self.typed, self.keeps = typed, not purpose.differentiate
+        self.host = find(purpose.device).host
+        self.libraries = backend_of(Buffer((), device=purpose.device)).libraries
         self.shapes, self.types = dict(typed.shapes), dict(typed.types)
         self.first: dict[Entry, Entry] = {}
         self.last: dict[Entry, Entry] = {}
@@ -66,6 +93,26 @@ class _Pass:
             self._know(new, node.entries())
         self.first.update(zip(node.entries(), new.entries(), strict=True))
 
+    def gains(self, node: Node) -> bool:
+        """Whether a node is a convolution of pictures that is faster so; on processors, of all
+        their channels or of each by itself."""
+        op = node.op
+        if op is None or op.name != "Convolution":
+            return False
+        usual = len(op.kernel) == 2 and op.layout in (None, "NCHW")
+        groups = op.num_group in (1, op.num_filter) or not self.host
+        return usual and groups and self.libraries.prefers_last(self.types[node.inputs[0]])
+
+    def _convolution(self, node: Node) -> Turned:
+        weight, turned = node.inputs[1], frozenset((0,))
+        kind: type[Convolution] = WeightFirst
+        shape = self.shapes[weight]
+        if not self.host and not is_channels_last(shape, row_major(shape)):
+            kind, turned = Convolution, frozenset((0, 1))
+            if self.keeps and weight.node.op is None and weight not in self.last:
+                self.last[weight] = self._by(WeightLast.parse({}), weight, True)
+        return Turned(kind.parse({**node.op.attrs(), "layout": "NHWC"}), turned)
+
     def _turn(self, node: Node, turned: Turned) -> None:
         """Let `node` compute on pictures with the channels last."""
         inputs = [
@@ -87,35 +134,28 @@ class _Pass:
             self.shapes[entry], self.types[entry] = self.shapes[old], self.types[old]
 
     def _as_first(self, entry: Entry) -> Entry:
-        return self._as(entry, self.first, self.last, LAST_TO_FIRST, "channels_first")
+        if entry not in self.first:
+            self.first[entry] = self._by(_transpose(LAST_TO_FIRST), entry, False)
+        return self.first[entry]
 
     def _as_last(self, entry: Entry) -> Entry:
-        return self._as(entry, self.last, self.first, FIRST_TO_LAST, "channels_last")
+        if entry not in self.last:
+            self.last[entry] = self._by(_transpose(FIRST_TO_LAST), entry, True)
+        return self.last[entry]
 
-    def _as(
-        self,
-        entry: Entry,
-        wanted: dict[Entry, Entry],
-        other: Mapping[Entry, Entry],
-        axes: Shape,
-        name: str,
-    ) -> Entry:
-        """`entry` in the wanted form, by a transpose of the other one where there is no such."""
-        if entry not in wanted:
-            source = other[entry]
-            op = registry.find("transpose").parse({"axes": axes})
-            made = Entry(Node(op, f"{entry!r}_{name}", [source]), 0)
-            self.shapes[made] = _ordered(self.shapes[source], axes)
-            self.types[made] = self.types[source]
-            wanted[entry] = made
-        return wanted[entry]
+    def _by(self, op: Any, entry: Entry, last: bool) -> Entry:
+        """`entry` with its channels `last` or first, as `op` makes it of the other form."""
+        source = (self.first if last else self.last)[entry]
+        name, axes = ("last", FIRST_TO_LAST) if last else ("first", LAST_TO_FIRST)
+        made = Entry(Node(op, f"{entry!r}_channels_{name}", [source]), 0)
+        self.shapes[made] = _ordered(self.shapes[source], axes)
+        self.types[made] = self.types[source]
+        return made
 
     def _turned(self, node: Node) -> Turned | None:
         """How `node` computes on pictures with the channels last; None where it does not."""
-        if _is_convolution(node.op):
-            fits = self.types[node.inputs[0]] is dtypes.float32
-            op = ChannelsLast.parse(_without(node.op, "layout"))
-            return Turned(op, frozenset((0,))) if fits else None
+        if self.gains(node):
+            return self._convolution(node)
         pictures = frozenset(k for k, e in enumerate(node.inputs) if e in self.natural)
         if not pictures:
             return None
@@ -139,17 +179,8 @@ def _ordered(shape: Shape, axes: Shape) -> Shape:
     return tuple(shape[a] for a in axes)
 
 
-def _without(op: Any, name: str) -> dict[str, str]:
-    """The parameters that `op` was given, but one."""
-    return {k: v for k, v in op.attrs().items() if k != name}
-
-
-def _is_convolution(op: Any) -> bool:
-    """Whether this is a convolution of pictures, of all their channels or of each by itself."""
-    if op is None or op.name != "Convolution" or isinstance(op, ChannelsLast):
-        return False
-    usual = len(op.kernel) == 2 and op.layout in (None, "NCHW")
-    return usual and op.num_group in (1, op.num_filter)
+def _transpose(axes: Shape) -> Any:
+    return registry.find("transpose").parse({"axes": axes})
 
 
 def _pooling(op: Any, count: int) -> Turned | None:

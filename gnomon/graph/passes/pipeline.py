@@ -14,7 +14,6 @@ from gnomon.graph.passes.simplify import simplify
 from gnomon.graph.show import show, told
 from gnomon.graph.typed_graph import Purpose, TypedGraph
 from gnomon.runtime.devices.device import find
-from gnomon.runtime.libraries import dnn
 
 if TYPE_CHECKING:
     from gnomon.graph.passes import pack_weights
@@ -34,11 +33,11 @@ PIPELINE: tuple[tuple[str, Step], ...] = (
     # not for training, which changes the weights at every step
     ("packed weights", lambda t, purpose: t if purpose.differentiate else pack_weights.packed(t)),
     # last: it puts transposes around what the others leave
-    ("channels last", lambda typed, purpose: channels_last(typed) if dnn.available() else typed),
+    ("channels last", channels_last),
 )
 
 #: what suits the processor's libraries alone
-FOR_HOSTS = frozenset(("packed weights", "channels last"))
+FOR_HOSTS = frozenset(("packed weights",))
 
 
 def rewritten(typed: TypedGraph, purpose: Purpose) -> TypedGraph:

@@ -19,6 +19,7 @@ from gnomon.expr.walk import postorder
 from gnomon.graph.node import Entry, Node
 from gnomon.graph.tasks.form import Form, Spec, seen_through
 from gnomon.graph.tasks.task import Buffers, Task
+from gnomon.plan.cut import laid_as
 
 Supported = Callable[[Call], bool]
 DEEPEST = 1000  # steps that each call may take: a cycle of fallbacks must end in an error
@@ -161,6 +162,9 @@ class _Splitter:
     def _place(self, value: Expr) -> Buffer:
         """A buffer of its own for `value`, filled by a part before."""
         ref, found = Ref("between", len(self.between)), Buffer(value.shape, value.dtype)
+        if isinstance(value, Call) and value.pictures:
+            seen = seen_through(value.children[0])
+            found = found if seen is None else laid_as(seen[1], found)
         self.between.append((type(value).__name__.lower(), found))
         self.refs[id(found)] = ref
         self._add({ref: value})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gnomon.base import ParamError, complaint
+from gnomon.dtype import float32
 from gnomon.expr import call, ext
 from gnomon.expr.node import Expr
 from gnomon.ops.infer import UNKNOWN, Shapes
@@ -55,6 +56,11 @@ class Convolution(Op):
         return window.channels_first(self.layout or window.DEFAULT_LAYOUT[len(self.kernel)])
 
     @property
+    def weight_order(self) -> window.Sizes:
+        """The axes of `weight` in the order of filters, C, kernel."""
+        return self.order
+
+    @property
     def places(self) -> tuple[window.Sizes, window.Sizes, window.Sizes]:
         """Stride, pad and dilate, one number an axis."""
         n = len(self.kernel)
@@ -69,8 +75,9 @@ class Convolution(Op):
         n, c, *space = window.ordered(data, self.order)
         if c != UNKNOWN and c % self.num_group:
             raise s.refuse("data", f"channels in {self.num_group} groups", f"{c} channels")
-        s["weight"] = window.ordered((self.num_filter, c // self.num_group, *self.kernel), back)
-        inner = window.ordered(s.need("weight"), self.order)[1]
+        weight = self.num_filter, c // self.num_group, *self.kernel
+        s["weight"] = window.ordered(weight, window.inverse(self.weight_order))
+        inner = window.ordered(s.need("weight"), self.weight_order)[1]
         sizes = self.output_sizes(s, space)
         s["output"] = window.ordered((n, self.num_filter, *sizes), back)
         n, _, *sizes = window.ordered(s.need("output"), self.order)
@@ -98,31 +105,26 @@ class Convolution(Op):
         return [window.places(*row) for row in rows]
 
     def forward(self, data: Expr, weight: Expr, bias: Expr | None = None) -> Expr:
-        order = self.order
-        x, w = window.turned(data, order), window.turned(weight, order)
-        y: Expr = call.convolution(x, w, *self.places, self.num_group)
-        if bias is not None:
-            y = y + ext.broadcast_axis(bias, y.shape, 1)
-        return window.turned(y, window.inverse(order))
+        x, w = window.turned(data, self.order), window.turned(weight, self.weight_order)
+        channel = self.order[1]
+        # channels first, the bias goes into the kernel of what stands behind
+        within = bias if channel > 1 and data.dtype is float32 else None
+        y: Expr = call.convolution(x, w, *self.places, self.num_group, bias=within)
+        y = window.turned(y, window.inverse(self.order))
+        if bias is None or bias is within:
+            return y
+        return y + ext.broadcast_axis(bias, y.shape, channel)
 
 
-class ChannelsLast(Convolution):
-    """The 2-dimensional convolution of data (N, H, W, C) with a weight (filters, C, h, w).
+class WeightFirst(Convolution):
+    """A convolution whose weight is (filters, C, kernel...), whatever the layout of its data.
 
-    No operator of the users: what a pass makes of one whose data it lays so.
+    No operator of the users: what a pass makes of one whose data it lays otherwise.
     """
 
-    def shapes(self, s: Shapes) -> None:
-        if not self.no_bias:
-            s["bias"] = (self.num_filter,)
-        n, *space, c = s.rank("data", 4)
-        s["weight"] = (self.num_filter, c // self.num_group, *self.kernel)
-        s["output"] = (n, *self.output_sizes(s, space), self.num_filter)
-
-    def forward(self, data: Expr, weight: Expr, bias: Expr | None = None) -> Expr:
-        x = window.turned(data, LAST_TO_FIRST)
-        y: Expr = call.convolution(x, weight, *self.places, self.num_group, bias=bias)
-        return window.turned(y, FIRST_TO_LAST)
+    @property
+    def weight_order(self) -> window.Sizes:
+        return tuple(range(len(self.kernel) + 2))
 
 
-describe(ChannelsLast)
+describe(WeightFirst)

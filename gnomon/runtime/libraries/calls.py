@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
+from gnomon import dtype as dtypes
+from gnomon.dtype import DType
 from gnomon.expr.call import BatchDot, Dot, Recurrence, RecurrenceGradient
 from gnomon.expr.call.pool import Winner
 from gnomon.expr.composite import Call
@@ -16,7 +18,7 @@ from gnomon.expr.node import Buffer
 from gnomon.plan.cut import Invoke
 from gnomon.runtime.execution.program import Step
 from gnomon.runtime.kernels.scratch import copied
-from gnomon.runtime.libraries import gemm, neural, recurrent
+from gnomon.runtime.libraries import dnn, gemm, neural, recurrent
 from gnomon.runtime.libraries.product import Product, product
 
 FACTORS = {"saveto": (1.0, 0.0), "plusto": (1.0, 1.0), "minusto": (-1.0, 1.0)}
@@ -48,6 +50,11 @@ def fits(call: Call, dest: Buffer) -> bool:
 def steps(invoke: Invoke) -> list[Step]:
     """The steps of a supported call on buffers with memory."""
     return MAKERS[type(invoke.call)].steps(invoke)
+
+
+def prefers_last(dtype: DType) -> bool:
+    """Whether convolutions of pictures are faster with their channels last."""
+    return dtype is dtypes.float32 and dnn.available()
 
 
 class Matrix(NamedTuple):

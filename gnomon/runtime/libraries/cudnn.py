@@ -5,6 +5,9 @@ gives the same bits each time and takes at most `WORKSPACE` bytes. Its descripto
 A step takes its workspace from the pool, as its temporaries, so work of several queues shares none.
 Each queue has a handle of its own.
 
+All operands lie one way: channels first, or channels last where the result does. Those that lie
+otherwise are copied.
+
 The largest elements of windows are left to expressions: which of several takes the gradient, and
 what a window of minus infinity gives, NVIDIA does not say.
 """
@@ -27,9 +30,10 @@ from gnomon.runtime.devices import pool
 from gnomon.runtime.devices.cuda.dnn import Convolve, Dnn, Mean, Sizes
 from gnomon.runtime.devices.cuda.driver import Driver
 from gnomon.runtime.devices.cuda.gpu import Gpu, Queue
+from gnomon.runtime.devices.device import find
 from gnomon.runtime.kernels.gpu_kernel import GpuStep, Span
 from gnomon.runtime.libraries.calls import FACTORS, Copied
-from gnomon.shape import prod
+from gnomon.shape import channels_last, is_channels_last, prod
 
 FLOATS = (dtypes.float16, dtypes.float32, dtypes.float64)
 #: the dtypes of each kind of call; cuDNN does not say that it pools bfloat16
@@ -40,6 +44,7 @@ KINDS: dict[type[Call], tuple[DType, ...]] = {
     nodes.AvgPool: FLOATS,
     nodes.AvgPoolGradient: FLOATS,
 }
+TENSOR_CORES = dtypes.float16, dtypes.bfloat16  # float32 is computed by FMA alone
 LARGEST = 1 << 31  # elements that cuDNN does not reach: it counts them in 32 bits
 WORKSPACE = 1 << 30  # bytes: what MXNet allows by default
 
@@ -105,12 +110,13 @@ def _algorithms(dnn: Dnn, handle: int, described: int) -> Iterator[tuple[int, in
             yield way.number, nbytes
 
 
-def what_of(call: Any) -> Convolve | Mean:
-    """A node in cuDNN's words; windows along one axis go along a second one of size 1."""
+def what_of(call: Any, last: bool = False) -> Convolve | Mean:
+    """A node in cuDNN's words, on operands whose channels are `last` or first; windows along one
+    axis go along a second one of size 1."""
     if isinstance(call, nodes.AvgPool):
-        return mean(call, False, call.data.shape, call.shape)
+        return mean(call, False, call.data.shape, call.shape, last)
     if isinstance(call, nodes.AvgPoolGradient):
-        return mean(call, True, call.shape, call.grad.shape)
+        return mean(call, True, call.shape, call.grad.shape, last)
     if isinstance(call, nodes.Convolution):
         part, data, weight, out = "forward", call.data.shape, call.weight.shape, call.shape
     elif isinstance(call, nodes.ConvolutionData):
@@ -119,14 +125,15 @@ def what_of(call: Any) -> Convolve | Mean:
         part, data, weight, out = "weight", call.data.shape, call.shape, call.grad.shape
     how = call.how
     where = two(how.stride, 1), two(how.pad, 0), two(how.dilate, 1)
-    return Convolve(part, call.dtype, flat(data), flat(weight), flat(out), *where, how.groups)
+    shapes = flat(data), flat(weight), flat(out)
+    return Convolve(part, call.dtype, *shapes, *where, how.groups, last)
 
 
-def mean(call: Any, backward: bool, data: Sizes, out: Sizes) -> Mean:
+def mean(call: Any, backward: bool, data: Sizes, out: Sizes, last: bool) -> Mean:
     """A pooling by means in cuDNN's words."""
     w = call.window
     where = two(w.kernel, 1), two(w.stride, 1), two(w.pad, 0)
-    return Mean(backward, call.dtype, flat(data), flat(out), *where, call.counted)
+    return Mean(backward, call.dtype, flat(data), flat(out), *where, call.counted, last)
 
 
 def flat(shape: Sizes) -> Sizes:
@@ -153,8 +160,45 @@ def supported(call: Call, gpu: Gpu) -> bool:
 
 
 def fits(call: Call, dest: Buffer) -> bool:
-    """Whether cuDNN stores straight into memory of the layout of `dest`."""
-    return dest.contiguous
+    """Whether cuDNN stores straight into memory of the layout of `dest`: not where bringing what a
+    call on buffers reads into that takes more than bringing the result there."""
+    return dest.contiguous or (
+        has_last(call, dest) and turned(call, dest, True) <= turned(call, dest, False)
+    )
+
+
+def has_last(call: Call, dest: Buffer) -> bool:
+    """Whether the channels of `dest` are last, and cuDNN does a supported call so."""
+    if call.dtype is dtypes.float64 or not lies(dest, True):
+        return False
+    gpu = find(dest.device)
+    assert isinstance(gpu, Gpu)
+    return plan_of(gpu, what_of(call, True)) is not None
+
+
+def lies_last(call: Call, dest: Buffer) -> bool:
+    """Whether a call on buffers has its channels last: as its result, and where that lies both
+    ways, by what fewer elements are turned for."""
+    if not dest.contiguous:
+        return True
+    return turned(call, dest, True) < turned(call, dest, False) and has_last(call, dest)
+
+
+def turned(call: Call, dest: Buffer, last: bool) -> int:
+    """The elements that must be turned so that all channels are `last`, or first."""
+    buffers: list[Any] = [*call.children, dest]
+    return sum(prod(x.shape) for x in buffers if not lies(x, last))
+
+
+def lies(buffer: Buffer, last: bool) -> bool:
+    """Whether a buffer lies without gaps, its channels `last` or first."""
+    return is_channels_last(buffer.shape, buffer.strides) if last else buffer.contiguous
+
+
+def prefers_last(dtype: DType, gpu: Gpu) -> bool:
+    """Whether convolutions of pictures are faster with their channels last: by tensor cores, whose
+    kernels read them so."""
+    return dtype in TENSOR_CORES and gpu.driver.dnn() is not None
 
 
 class Issue:
@@ -197,10 +241,11 @@ class MeanIssue(Issue):
 def steps(invoke: Invoke, queue: Queue, copied: Copied) -> list[GpuStep]:
     """The steps of a supported call; `copied` copies operands that have gaps."""
     call, out = invoke.call, invoke.dest
-    plan = plan_of(queue.gpu, what_of(call))
+    last = lies_last(call, out)
+    plan = plan_of(queue.gpu, what_of(call, last))
     assert plan is not None
     factor, beta = FACTORS[invoke.saver]
-    before, operands = dense(call.children, copied)
+    before, operands = dense(call.children, last, copied)
     if isinstance(call, nodes.ConvolutionData):
         operands.reverse()  # the weight comes first
     buffers = [*operands, out]
@@ -220,12 +265,28 @@ def steps(invoke: Invoke, queue: Queue, copied: Copied) -> list[GpuStep]:
     return [*before, GpuStep(issue, words, spans, queue, name, keep, moved)]
 
 
-def dense(operands: Sequence[Any], copied: Copied) -> tuple[list[Any], list[Buffer]]:
-    """The steps that copy operands which have gaps, and all of them without."""
+def dense(operands: Sequence[Any], last: bool, copied: Copied) -> tuple[list[Any], list[Buffer]]:
+    """The operands without gaps, their channels `last` or first, and the steps that copy those that
+    lie otherwise."""
     before: list[Any] = []
     found = []
     for operand in operands:
-        buffer, making = (operand, []) if operand.contiguous else copied(operand)
-        before.extend(making)
+        buffer = operand
+        if not lies(buffer, last):
+            buffer, making = copied(by_pixels(operand) if last else operand)
+            before.extend(making)
+            if last:
+                buffer = seen(buffer, operand.shape, channels_last(operand.shape))
         found.append(buffer)
     return before, found
+
+
+def by_pixels(x: Buffer) -> Buffer:
+    """A buffer (N, C, space...) seen as (N, space..., C)."""
+    (n, c, *space), (a, b, *rest) = x.shape, x.strides
+    return seen(x, (n, *space, c), (a, *rest, b))
+
+
+def seen(x: Buffer, shape: Sizes, strides: Sizes) -> Buffer:
+    """The memory of a buffer in another shape."""
+    return Buffer(shape, x.dtype, strides, x.address, x, x.device)

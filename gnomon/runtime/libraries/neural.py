@@ -19,7 +19,7 @@ from gnomon.runtime.execution.program import Step
 from gnomon.runtime.kernels.cache import CACHE
 from gnomon.runtime.kernels.scratch import copied, temporary
 from gnomon.runtime.libraries import dnn
-from gnomon.shape import row_major
+from gnomon.shape import channels_last, is_channels_last
 
 Sizes = tuple[int, ...]
 Layouts = dict[str, dnn.Layout]
@@ -139,7 +139,7 @@ def steps(invoke: Invoke) -> list[Step]:
     out = invoke.dest if straight else temporary(call)
     before: list[Step] = []
     placed, found = operands, direct_step(call, operands, out)
-    if found is None and isinstance(call, BACKWARD) and channels_last(out):
+    if found is None and isinstance(call, BACKWARD) and is_channels_last(out.shape, out.strides):
         before, placed = turned(operands)
         found = direct_step(call, placed, out)
     if found is None:
@@ -179,26 +179,17 @@ def layout_of(buffer: Buffer) -> dnn.Layout | None:
     """How a buffer lies: plain, or with its channels last; None where it lies otherwise."""
     if buffer.contiguous:
         return dnn.PLAIN
-    return dnn.last(buffer.shape) if channels_last(buffer) else None
+    return dnn.last(buffer.shape) if is_channels_last(buffer.shape, buffer.strides) else None
 
 
 def both(buffer: Buffer) -> bool:
     """Whether a buffer is plain and has its channels last as well."""
-    return buffer.contiguous and channels_last(buffer)
+    return buffer.contiguous and is_channels_last(buffer.shape, buffer.strides)
 
 
 def weight_of(call: Call) -> str:
     """Which operand of a call is a weight."""
     return "out" if isinstance(call, nodes.ConvolutionWeight) else "weight"
-
-
-def channels_last(buffer: Buffer) -> bool:
-    """Whether the elements lie without gaps in the order N, space, C."""
-    n, c, *space = range(len(buffer.shape)) if len(buffer.shape) > 2 else (0, 0)
-    order = (n, *space, c)
-    shape, strides = ([x[a] for a in order] for x in (buffer.shape, buffer.strides))
-    dense = zip(shape, strides, row_major(shape), strict=True)
-    return bool(space) and all(s == d or m == 1 for m, s, d in dense)
 
 
 def fits(dest: Buffer) -> bool:
@@ -222,8 +213,8 @@ def turned(operands: dict[str, Any]) -> tuple[list[Step], dict[str, Any]]:
     before, found = [], {}
     for name, operand in operands.items():
         found[name] = operand
-        if not channels_last(operand):
-            held, strides = temporary(operand), dnn.strides_last(operand.shape)
+        if not is_channels_last(operand.shape, operand.strides):
+            held, strides = temporary(operand), channels_last(operand.shape)
             copy = Buffer(operand.shape, operand.dtype, strides, held.address, held.owner)
             found[name] = copy
             before.append(stored(Store(copy, "saveto", operand)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from gnomon.dtype import DType
 from gnomon.plan.cut import Invoke, Libraries, Temporary
 from gnomon.plan.signature import Signature
 from gnomon.plan.statement import Store, Structure
@@ -26,6 +27,9 @@ class DeviceLibraries(Libraries, Protocol):
 
     def steps(self, invoke: Invoke) -> list[Any]:
         """The steps of a supported call."""
+
+    def prefers_last(self, dtype: DType) -> bool:
+        """Whether convolutions of pictures are faster with their channels last."""
 
 
 class Backend(NamedTuple):

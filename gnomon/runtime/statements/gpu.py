@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from gnomon.base import DeviceError
+from gnomon.dtype import DType
 from gnomon.expr.composite import Call
 from gnomon.expr.node import Buffer
 from gnomon.plan.cut import Invoke
@@ -48,6 +49,10 @@ class LibrariesOf(NamedTuple):
         """The steps of a supported call."""
         found: list[GpuStep] = self._doing(invoke.call).steps(invoke, self.queue, self._copied)
         return found
+
+    def prefers_last(self, dtype: DType) -> bool:
+        """Whether convolutions of pictures are faster with their channels last."""
+        return cudnn.prefers_last(dtype, self.queue.gpu)
 
     def _copied(self, buffer: Buffer) -> tuple[Buffer, list[GpuStep]]:
         """A dense buffer, and the step that copies `buffer` there."""

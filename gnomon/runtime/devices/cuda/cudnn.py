@@ -15,15 +15,14 @@ from typing import Any, NamedTuple
 from gnomon import dtype as dtypes
 from gnomon.base import DeviceError
 from gnomon.runtime.devices.cuda import wheels
-from gnomon.runtime.devices.cuda.dnn import Algorithm, Convolve, Mean, Sizes
+from gnomon.runtime.devices.cuda.dnn import Algorithm, Convolve, Mean, Sizes, strides
 from gnomon.runtime.once import once
-from gnomon.shape import row_major
 
 NAMES = ("libcudnn.so.9",)
 WHEELS = ("nvidia.cudnn", "nvidia.cu13")
 SINGLE, DOUBLE, HALF, BRAIN = 0, 1, 2, 9  # cudnnDataType_t
 DEFAULT, TENSOR_CORES, FMA = 0, 1, 3  # cudnnMathType_t
-PLAIN = 0  # cudnnTensorFormat_t: NCHW
+PLAIN, LAST = 0, 1  # cudnnTensorFormat_t: NCHW, NHWC
 CORRELATION = 1  # cudnnConvolutionMode_t
 COUNTED, NOT_COUNTED = 1, 2  # cudnnPoolingMode_t
 PROPAGATE = 1  # cudnnNanPropagation_t
@@ -188,12 +187,15 @@ class Library:
             mode, axes = COUNTED if what.counted else NOT_COUNTED, len(what.kernel)
             self._call("cudnnSetPoolingNdDescriptor", own, mode, PROPAGATE, axes, *lists, what=what)
 
-    def _set_operand(self, what: object, number: int, of: str, kind: int, shape: Sizes) -> None:
+    def _set_operand(
+        self, what: Convolve | Mean, number: int, of: str, kind: int, shape: Sizes
+    ) -> None:
+        """Sizes go in the order N, C, space, whatever the order in memory."""
         sizes = _numbers(shape)
         if of == "Filter":
-            given: tuple[Any, ...] = (kind, PLAIN, len(shape), sizes)
+            given: tuple[Any, ...] = (kind, LAST if what.last else PLAIN, len(shape), sizes)
         else:
-            given = kind, len(shape), sizes, _numbers(row_major(shape))
+            given = kind, len(shape), sizes, _numbers(strides(what, shape))
         self._call(f"cudnnSet{of}NdDescriptor", number, *given, what=what)
 
     def forget(self, described: int) -> None:

@@ -6,6 +6,7 @@ from typing import NamedTuple, Protocol
 
 from gnomon.dtype import DType
 from gnomon.ground.record import record
+from gnomon.shape import channels_last, row_major
 
 Sizes = tuple[int, ...]
 
@@ -15,7 +16,8 @@ class Convolve:
     """Which convolution, and which part of it: `forward`, the gradient of the `data` or `weight`.
 
     `data` (N, C, space...), `weight` (filters, C / groups, kernel...) and `out` (N, filters,
-    places...) lie without gaps, with two or three axes of space. Sums of 16 bits are made in 32.
+    places...) lie without gaps, with two or three axes of space; where it is `last`, all three in
+    the order of (N, space..., C). Sums of 16 bits are made in 32.
     """
 
     part: str
@@ -27,6 +29,7 @@ class Convolve:
     pad: Sizes
     dilate: Sizes
     groups: int
+    last: bool = False
 
     @property
     def shapes(self) -> tuple[Sizes, Sizes, Sizes]:
@@ -39,6 +42,7 @@ class Convolve:
 
     def __str__(self) -> str:
         where = f"stride {self.stride}, pad {self.pad}, dilate {self.dilate}, {self.groups} groups"
+        where += ", channels last" if self.last else ""
         what = "result" if self.part == "forward" else f"gradient of the {self.part}"
         return (
             f"convolution, {what}: {self.dtype.name}, data {self.data}, weight {self.weight}, "
@@ -50,8 +54,8 @@ class Convolve:
 class Mean:
     """Which pooling by means, and whether its result or the gradient of its data.
 
-    `data` (N, C, space...) and `out` lie without gaps, with two or three axes of space. Where it is
-    `counted`, padding counts as zeros.
+    `data` (N, C, space...) and `out` lie without gaps, with two or three axes of space; where it is
+    `last`, in the order of (N, space..., C). Where it is `counted`, padding counts as zeros.
     """
 
     backward: bool
@@ -62,6 +66,7 @@ class Mean:
     stride: Sizes
     pad: Sizes
     counted: bool
+    last: bool = False
 
     @property
     def shapes(self) -> tuple[Sizes, Sizes]:
@@ -73,7 +78,13 @@ class Mean:
             f"pooling, {'gradient' if self.backward else 'result'} of means: {self.dtype.name}, "
             f"data {self.data}, output {self.out}, kernel {self.kernel}, stride {self.stride}, "
             f"pad {self.pad}, {'' if self.counted else 'not '}counted"
+            f"{', channels last' if self.last else ''}"
         )
+
+
+def strides(what: Convolve | Mean, shape: Sizes) -> Sizes:
+    """The strides of an operand or result of this shape."""
+    return channels_last(shape) if what.last else row_major(shape)
 
 
 class Algorithm(NamedTuple):

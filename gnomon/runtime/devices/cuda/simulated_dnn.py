@@ -1,7 +1,8 @@
 """cuDNN simulated: convolutions and poolings by NumPy, in the order of the simulated streams.
 
 What the real one refuses is refused with its status: descriptors that do not fit each other,
-algorithms that it does not have for them, workspaces that are too small, odd addresses. What it
+algorithms that it does not have for them, float64 with channels last, workspaces that are too
+small, odd addresses. What it
 does not see, and must not happen, is an error here: a handle without a stream of its own, handles
 and descriptors that are destroyed, a result or workspace that overlaps another operand, memory that
 is not there, or touched by another stream without order, the workspace too.
@@ -13,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from gnomon import dtype as dtypes
 from gnomon.base import DeviceError
@@ -21,7 +23,7 @@ from gnomon.expr.call import conv, pool
 from gnomon.expr.node import Buffer
 from gnomon.expr.window import places, span
 from gnomon.ground.record import record
-from gnomon.runtime.devices.cuda.dnn import Algorithm, Convolve, Mean, Sizes
+from gnomon.runtime.devices.cuda.dnn import Algorithm, Convolve, Mean, Sizes, strides
 from gnomon.runtime.devices.cuda.simulated_memory import Space, Work
 from gnomon.shape import prod
 
@@ -130,7 +132,8 @@ class SimulatedDnn:
             self._handle("cudnnGetConvolutionAlgorithm", handle)
             what = self._what("cudnnGetConvolutionAlgorithm", described, Convolve)
             _check(what)
-            return [Algorithm(*pair) for pair in ORDERED[what.part].items()]
+            known = ORDERED[what.part] if _has(what) else {}
+            return [Algorithm(*pair) for pair in known.items()]
 
     def workspace(self, handle: int, described: int, algorithm: int) -> int | None:
         with self.driver.lock:
@@ -176,6 +179,8 @@ class SimulatedDnn:
         with self.driver.lock:
             what = self._what(POOL, described, Mean)
             _check_mean(what)
+            if not _has(what):
+                raise DeviceError(f"{POOL}: {UNSUPPORTED}: {what}")
             self._give(handle, _Asked(POOL, what, operands, factors, (0, 0), _pooled))
 
     def _give(self, handle: int, asked: _Asked) -> None:
@@ -222,14 +227,21 @@ class _Asked:
         if nbytes:
             space.touched(address, nbytes, True, work)
         dtype = self.what.dtype
-        wide = np.dtype(np.float64 if dtype.size == 8 else np.float32)
         views = [
-            space.bytes_at(x.address, x.nbytes, x.name == "result", work)
-            .view(dtype.numpy)
-            .reshape(x.shape)
+            as_strided(
+                space.bytes_at(x.address, x.nbytes, x.name == "result", work).view(dtype.numpy),
+                x.shape,
+                [dtype.size * step for step in strides(self.what, x.shape)],
+            )
             for x in self.arrays
         ]
-        result, (alpha, beta) = views[-1], self.factors
+        with np.errstate(all="ignore"):  # as a GPU, which warns of nothing
+            self._store(views)
+
+    def _store(self, views: list[Array]) -> None:
+        """Compute the last of the arrays from those before it."""
+        dtype, result, (alpha, beta) = self.what.dtype, views[-1], self.factors
+        wide = np.dtype(np.float64 if dtype.size == 8 else np.float32)
         value = wide.type(alpha) * self.value(self.what, [v.astype(wide) for v in views[:-1]])
         if beta:
             value = value + wide.type(beta) * result.astype(wide)
@@ -264,13 +276,18 @@ def _check_mean(what: Mean) -> None:
         raise DeviceError(f"{POOL}: {BAD}_SHAPE_MISMATCH: {what}: expected output {want}")
 
 
+def _has(what: Convolve | Mean) -> bool:
+    """Whether there is one for such operands: with channels last not of float64."""
+    return not (what.last and what.dtype is dtypes.float64)
+
+
 def _needed(what: Convolve, algorithm: int) -> int | None:
     """The bytes of workspace that an algorithm takes; None where it does not do it."""
-    if algorithm not in ORDERED[what.part]:
+    if algorithm not in ORDERED[what.part] or not _has(what):
         return None
     if not algorithm:
         return 0
-    plain = max(what.stride + what.dilate) == 1 and what.groups == 1
+    plain = max(what.stride + what.dilate) == 1 and what.groups == 1 and not what.last
     if (
         what.part == "forward"
         and algorithm == WINOGRAD

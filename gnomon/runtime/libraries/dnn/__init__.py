@@ -6,7 +6,7 @@ from gnomon.runtime.libraries.dnn.convolution import (
     convolution_forward,
 )
 from gnomon.runtime.libraries.dnn.geometry import Convolution
-from gnomon.runtime.libraries.dnn.layout import CHOSEN, PLAIN, Layout, last, strides_last
+from gnomon.runtime.libraries.dnn.layout import CHOSEN, PLAIN, Layout, last
 from gnomon.runtime.libraries.dnn.library import Unsupported, available, why_not
 from gnomon.runtime.libraries.dnn.matmul import matmul, supports_matmul
 from gnomon.runtime.libraries.dnn.phases import DnnStep, share_workspace
@@ -41,7 +41,6 @@ __all__ = [
     "forward_pool",
     "forward_primitive",
     "last",
-    "strides_last",
     "matmul",
     "pooling_backward",
     "pooling_forward",

@@ -14,7 +14,7 @@ from gnomon.base import ParamError, ShapeError, complaint
 from gnomon.ground.record import record
 from gnomon.runtime.libraries.dnn.library import Description, Primitive, Unsupported
 from gnomon.runtime.libraries.dnn.phases import Place
-from gnomon.shape import prod, row_major
+from gnomon.shape import channels_last, prod, row_major
 
 
 @record(slots=False)
@@ -43,13 +43,7 @@ def plain(shape: Sequence[int]) -> Description:
 
 def last(shape: Sequence[int]) -> Layout:
     """The layout of channels last, without gaps."""
-    return Layout("last", Description.plain(tuple(shape), strides_last(shape)))
-
-
-def strides_last(shape: Sequence[int]) -> tuple[int, ...]:
-    """The strides of (N, C, space...) that lie without gaps in the order N, space, C."""
-    steps = row_major((shape[0], *shape[2:], shape[1]))
-    return steps[0], steps[-1], *steps[1:-1]
+    return Layout("last", Description.plain(tuple(shape), channels_last(shape)))
 
 
 class Side:
