@@ -344,8 +344,8 @@ def turning(executor):
     ("name", "steps", "turns"),
     [
         ("lenet", 29, 2),  # the second weight, and its gradient
-        ("resnet", 73, 5),  # data, two weights of 3 by 3 and their gradients
-        ("mobile", 74, 3),  # data, the first weight and its gradient
+        ("resnet", 72, 4),  # two weights of 3 by 3 and their gradients; data where it is cast
+        ("mobile", 73, 2),  # the first weight and its gradient
     ],
 )
 def test_what_turns_stands_at_the_borders(name, steps, turns):
