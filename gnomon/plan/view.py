@@ -7,7 +7,7 @@ on an element's place in a row of all alone has one axis: one kernel fills array
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from gnomon.expr.composite import Call, Chainer
 from gnomon.expr.ext.philox import Philox
@@ -47,10 +47,7 @@ def in_a_row(stores: list[Store]) -> list[Store]:
     if len(shape) < 2 or not all(s.dest.shape == shape and s.dest.contiguous for s in stores):
         return stores
     row = (prod(shape),)
-    new: dict[Expr, Expr] = {}
-    for node in order:
-        if node.shape == shape or isinstance(node, Scalar):
-            new[node] = _sunk_one(node, new, row)
+    new = _sunk_all(order, shape, row)
     if not all(
         isinstance(n, (Buffer, Scalar, Map, Cast, Philox)) for n in postorder([*new.values()])
     ):
@@ -203,11 +200,20 @@ def merged(
 
 def sunk(src: Expr, shape: Sequence[int]) -> Expr:
     """The reshape of maps as the maps of reshapes, down to what is not a map."""
-    order = [n for n in postorder([src]) if n.shape == src.shape or isinstance(n, Scalar)]
+    return _sunk_all(postorder([src]), src.shape, shape)[src]
+
+
+def _sunk_all(
+    order: Iterable[Expr], before: Sequence[int], shape: Sequence[int]
+) -> dict[Expr, Expr]:
+    """What stands for each of some nodes of one shape, operands first, and for numbers in them."""
     new: dict[Expr, Expr] = {}
     for node in order:
-        new[node] = _sunk_one(node, new, shape)
-    return new[src]
+        if node.shape == before:
+            new[node] = _sunk_one(node, new, shape)
+        elif not node.shape:  # a number, as it is or converted
+            new[node] = node
+    return new
 
 
 def _sunk_one(node: Expr, new: dict[Expr, Expr], shape: Sequence[int]) -> Expr:

@@ -88,6 +88,32 @@ def test_parts_that_readers_take_are_computed_by_them():
     assert fused([*outputs, node("n", "exp", fc)], **shapes)[:2] == ["fc", "fc"]  # thrice the work
 
 
+def test_no_more_elements_are_computed_than_there_are():
+    x = variable("x")
+    e = node("e", "exp", x)
+    twice = node("j", "Concat", e, e, num_args=2, dim=0)
+    assert fused([twice], x=(64, 64)) == ["e", "j"]
+    flipped = node("f", "reverse", e, axis=0)
+    assert fused([node("s", "elemwise_add", e, flipped)], x=(64, 64)) == ["e", "f+s"]
+
+
+def test_what_is_joined_element_by_element_is_computed_before():
+    x, y = variable("x"), variable("y")
+    parts = [node("a", "exp", x), node("b", "exp", y)]
+    joined = node("j", "Concat", *parts, num_args=2, dim=1)
+    assert fused([joined], x=(64, 64), y=(64, 64)) == ["a+b+j"]
+    assert fused([joined], x=(64, 2), y=(64, 2)) == ["a", "b", "j"]
+
+
+def test_a_map_of_many_is_no_sum():
+    many = [variable(f"x{k}") for k in range(10)]
+    value = many[0]
+    for k, x in enumerate(many[1:]):
+        value = node(f"m{k}", "elemwise_mul", value, x)
+    shapes = {f"x{k}": (4, 4) for k in range(10)}
+    assert len(fused([node("r", "relu", value)], **shapes)) == 1
+
+
 def test_views_and_constants_go_into_every_reader():
     x = variable("x")
     flat = node("flat", "Flatten", x)

@@ -12,7 +12,7 @@ from gnomon.plan.ir import Fold
 from gnomon.plan.pipeline import plan
 from gnomon.plan.statement import Store, Structure
 from gnomon.runtime.execution import threads
-from gnomon.shadow import Random, Tensor, TensorContainer
+from gnomon.shadow import Random, Tensor, TensorContainer, scalar, tcast
 
 N = 40_000
 
@@ -21,6 +21,14 @@ def drawn(name, *parameters, dtype="float64", n=N, seed=11) -> np.ndarray:
     dest = TensorContainer((n,), dtype)
     getattr(Random(seed=seed), name)(dest, *parameters)
     return dest.numpy().astype(np.float64)
+
+
+@pytest.mark.parametrize("shape", [(1, 7), (7, 1), (7,), (3, 4)])
+def test_draws_beside_a_number_that_is_converted(shape):
+    drawn, plain = TensorContainer(shape), TensorContainer(shape)
+    drawn[:] = Random(seed=1).uniform(shape) * tcast("float32", scalar(2, "int32"))
+    plain[:] = Random(seed=1).uniform(shape)
+    np.testing.assert_array_equal(drawn.numpy(), plain.numpy() * 2)
 
 
 CONTINUOUS = {

@@ -27,6 +27,7 @@ from gnomon.plan.view import viewed
 from gnomon.shape import prod, row_major
 
 _ONCE = (Map, Cast, Concat, Flip, Reshape, Slice, Transpose)  # read an element of theirs once
+RUN = 64
 NOWHERE = 1 << 60  # stands for the address of a buffer that has none yet
 
 
@@ -93,20 +94,21 @@ class Form:
 
     @cached_property
     def taken(self) -> tuple[float, ...]:
-        """For each leaf: how many of its elements the value takes, where maps and moves alone read
-        them, each once; else `inf`. Of several values, each may take the same ones."""
-        others = [n for n in self.nodes if n.children and not isinstance(n, _ONCE)]
-        again = {id(n) for n in postorder([c for n in others for c in n.children])}
-        count = {id(x): math.inf if id(x) in again else 0 for x in self.leaves}
-        for node in self.nodes:
-            for child in set(node.children):
-                if id(child) in count:
-                    count[id(child)] += prod((node if isinstance(node, Slice) else child).shape)
-        for value in self.values:
-            if id(value) in count:
-                count[id(value)] += prod(value.shape)
-        one = len(self.values) == 1
-        return tuple(count[id(x)] if one else math.inf for x in self.leaves)
+        """For each leaf: how many of its elements the value takes, each as often as it is computed
+        then, where maps and moves alone read them; else `inf`. Of several values, each may take the
+        same ones."""
+        if len(self.values) != 1:
+            return (math.inf,) * len(self.leaves)
+        same, apart = {id(self.values[0]): 1.0}, dict[int, float]()  # how often, in one and in all
+        for node in reversed(self.nodes):  # readers first
+            times = same.get(id(node), 0) + apart.get(id(node), 0)
+            for child in node.children:
+                if isinstance(node, (Map, Cast)):  # all of them at one place: computed once
+                    same[id(child)] = max(same.get(id(child), 0), times)
+                else:
+                    apart[id(child)] = apart.get(id(child), 0) + times * _part_of(node, child)
+        every = [same.get(id(x), 0) + apart.get(id(x), 0) for x in self.leaves]
+        return tuple([t * prod(x.shape) for t, x in zip(every, self.leaves, strict=True)])
 
     @cached_property
     def moves(self) -> bool:
@@ -139,6 +141,18 @@ class Form:
                 continue
             if leaf.shape == value.shape or (prod(leaf.shape) == size and leaf.contiguous):
                 yield k
+
+
+def _part_of(node: Expr, child: Expr) -> float:
+    """Which part of an operand a node that is no map computes, `inf` of one that reads it often.
+
+    What is joined in runs shorter than a few registers is chosen element by element.
+    """
+    if isinstance(node, Slice):
+        return prod(node.shape) / max(prod(child.shape), 1)
+    if isinstance(node, Concat) and prod(child.shape[node.axis :]) < RUN:
+        return math.inf
+    return 1 if isinstance(node, _ONCE) else math.inf
 
 
 def moved_in(nodes: Iterable[Expr], stay: tuple[type[Expr], ...] = (Map, Cast)) -> set[int]:

@@ -3,8 +3,8 @@
 Composed expressions are stored by one kernel, and what lay between them needs no memory. A task
 without calls is composed into its reader when it makes one value, which nothing else reads and
 nothing outside wants, and which is read at its own index alone, on one context. Maps that readers
-take in another order (a transpose), or a part each (a split), go into these, where no element is
-computed twice. Zeros and views (a reshape) go into every reader.
+take in another order (a transpose), or a part each (a split), go into these, where no more elements
+are computed than they have. Zeros and views (a reshape) go into every reader.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from gnomon.expr.node import Buffer
+from gnomon.expr.node import Buffer, Map
 from gnomon.expr.rewrite import substitute
 from gnomon.graph.gradient import SUM_AT_ONCE
 from gnomon.graph.node import Entry
@@ -81,8 +81,8 @@ def _is_offered(form: Form) -> bool:
     """
     if len(form.values) != 1 or form.has_call:
         return False
-    size = prod(form.values[0].shape)
-    return sum(prod(x.shape) == size for x in form.leaves) < SUM_AT_ONCE
+    sums = all(isinstance(n, Map) and n.fn.name == "add" for n in form.nodes if n.children)
+    return not sums or len(form.leaves) < SUM_AT_ONCE
 
 
 def _parts(
