@@ -16,6 +16,7 @@ traces of their own.
 from __future__ import annotations
 
 import functools
+import gc
 import inspect
 import operator
 import types
@@ -338,6 +339,8 @@ class Recorder:
                 error.add_note(f"in {jitted.name}, {self._circumstances()}")
             raise
         refuse_result(jitted.name, result)
+        if self.streams:
+            gc.collect()  # one in a cycle goes
         if self.streams:
             expected = "no stream of random numbers that is kept: make it outside"
             got = "a Random that outlives the call"

@@ -8,6 +8,7 @@ what was.
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterable, Sequence
 
@@ -39,13 +40,18 @@ class Scratch:
                 self.others[leaf] = other
                 self._within[place].append(other)
 
-    def settle(self, stores: Sequence[Store]) -> list[Store]:
-        """Give the buffers their owners; what has to be done before `stores`, at each call."""
+    def _ended(self) -> list[bool]:
+        """Of each array whether nothing holds it but this list, once the leaves have gone."""
         self.others.clear()
         alone = sys.getrefcount(self._alone[0])
-        ended = [sys.getrefcount(self._arrays[k]) == alone for k in range(len(self._arrays))]
+        return [sys.getrefcount(self._arrays[k]) == alone for k in range(len(self._arrays))]
+
+    def settle(self, stores: Sequence[Store]) -> list[Store]:
+        """Give the buffers their owners; what has to be done before `stores`, at each call."""
+        if not all(self._ended()):
+            gc.collect()  # cycles that the function left behind hold nothing
         before = []
-        for array, within, its_own in zip(self._arrays, self._within, ended, strict=True):
+        for array, within, its_own in zip(self._arrays, self._within, self._ended(), strict=True):
             if its_own and reads_first(stores, within):
                 before.append(Store(Tensor(array), "saveto", Tensor(array.copy("K"))))
             for buffer in within:
