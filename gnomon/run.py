@@ -90,9 +90,11 @@ class _InstalledLoader(SourceFileLoader):
         exec(code, module.__dict__)
 
 
-# below these folders nothing is a program's own
-_LIBRARIES = (Path(__file__).resolve().parent, Path(io.__file__).resolve().parent)
+# where Python's own modules are, and installed packages
+_LIBRARY = Path(io.__file__).resolve().parent
 _INSTALLED = {"site-packages", "dist-packages"}
+# what is below these is gnomon's wherever it lies, and `compat` finds it
+_GNOMON = {"gnomon", compat.NAME}
 
 
 class _OwnFinder:
@@ -108,6 +110,8 @@ class _OwnFinder:
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
+        if fullname.partition(".")[0] in _GNOMON:
+            return None
         spec = PathFinder.find_spec(fullname, path, target)
         if spec is None or not spec.origin:
             return None
@@ -119,10 +123,10 @@ class _OwnFinder:
         if type(spec.loader) is not SourceFileLoader:
             return None
         if _INSTALLED.isdisjoint(file.parts):
-            if not file.is_relative_to(self._folder) or any(map(file.is_relative_to, _LIBRARIES)):
+            if not file.is_relative_to(self._folder) or file.is_relative_to(_LIBRARY):
                 return None
             spec.loader = _OwnLoader(spec.loader.name, spec.loader.path)
-        elif not file.is_relative_to(_LIBRARIES[0]):
+        else:
             spec.loader = _InstalledLoader(spec.loader.name, spec.loader.path)
         return spec
 
