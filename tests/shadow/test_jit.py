@@ -199,7 +199,18 @@ def test_arrays_that_the_function_makes_are_new_at_each_call():
         double += y
         y[:] = double
 
-    for body in (gathers, has_two_handles, has_parts, needs_no_zeros):
+    def ends_in_a_cycle(x, y):
+        total = Tensor(zeros(x))
+
+        def add(count):
+            if count:
+                total.assign(total + x)
+                add(count - 1)
+
+        add(3)
+        y[:] = total
+
+    for body in (gathers, has_two_handles, has_parts, needs_no_zeros, ends_in_a_cycle):
         assert launched(agrees(body, *tensors(2), calls=4))
 
 
