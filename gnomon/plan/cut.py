@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias
 
 from gnomon.expr.composite import Call
 from gnomon.expr.deferred import Deferred
-from gnomon.expr.node import CHAINER, Buffer, Expr, Map, Scalar
+from gnomon.expr.node import CHAINER, Buffer, Cast, Expr, Map, Scalar
 from gnomon.expr.rewrite import substitute
 from gnomon.expr.term import compute_dtype
 from gnomon.expr.walk import postorder
@@ -98,7 +98,8 @@ class _Cutter:
             self.pieces.append(Invoke(ready, dest, store.saver, scaled(store.value)[1]))
             self.stores[k] = None if straight else Store(store.dest, "saveto", dest)
             return
-        result = self.place(ready)
+        home = self.home(call, ready)
+        result = self.place(ready) if home is None else home
         self.pieces.append(Invoke(ready, result, "saveto", 1.0))
         self.replace(call, result)
 
@@ -116,6 +117,24 @@ class _Cutter:
         value = self.temporary(e)
         self.pieces.append([unshaped(Store(value, "saveto", e))])
         return value
+
+    def home(self, call: Call, ready: Call) -> Buffer | None:
+        """The destination of the one statement that reads `call`, where maps of it alone do: they
+        go on in place. `ready` is the call on buffers."""
+        users = [s for s in self.stores if s is not None and within(call, [s.value])]
+        if len(users) != 1:
+            return None
+        (store,) = users
+        dest, nodes = store.dest, postorder([store.value])
+        moved = [c for n in nodes if not isinstance(n, (Map, Cast)) for c in n.children]
+        alike = dest.shape == call.shape and dest.dtype is call.dtype
+        if store.saver != "saveto" or not alike or within(call, moved):
+            return None
+        others = [x for s in self.stores if s is not None for x in (s.value, s.dest)]
+        alive = [n for n in postorder([*others, *ready.children]) if isinstance(n, Buffer)]
+        if within(dest, nodes) or any(n is not dest and overlap(dest, n) for n in alive):
+            return None
+        return dest if self.libraries.fits(ready, dest) else None
 
     def place(self, call: Call) -> Buffer:
         """A temporary for what a call on buffers gives."""
@@ -137,7 +156,7 @@ class _Cutter:
         assert store is not None
         if store.saver not in ("saveto", "plusto", "minusto"):
             return None
-        return None if any(n is call for n in postorder(self.others(k))) else k
+        return None if within(call, self.others(k)) else k
 
     def is_free(self, k: int, call: Call) -> bool:
         """Whether nothing that is still to be read lies where statement `k` stores `call`."""
@@ -177,6 +196,11 @@ def laid_as(first: Buffer, made: Buffer) -> Buffer:
 def are_apart(stores: Sequence[Store]) -> bool:
     """Whether no statement updates what another one has stored."""
     return not any(overlap(a.dest, b.dest) for a, b in itertools.combinations(stores, 2))
+
+
+def within(node: Expr, values: Sequence[Expr]) -> bool:
+    """Whether `values` read a node."""
+    return any(n is node for n in postorder(values))
 
 
 def core(value: Expr) -> Expr:
