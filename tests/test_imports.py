@@ -61,6 +61,7 @@ for module in (*packages, *spaces, mx.lr_scheduler, mx.gluon.nn, mx.gluon.rnn):
 
 asked = {"initializer": "Xavier", "metric": "Accuracy", "optimizer": "SGD", "runtime": "Features",
          "symbol": "FullyConnected", "ndarray": "relu", "ndarray.linalg": "gemm2",
+         "ndarray.random": "shuffle", "symbol.random": "shuffle",
          "contrib.ndarray": "CTCLoss", "contrib.symbol": "CTCLoss", "module": "module"}
 print([name for module, name in asked.items() if name not in starred(f"mxnet.{module}")])
 print(sorted(starred("mxnet.lr_scheduler") | {*dir(mx.lr_scheduler)}))

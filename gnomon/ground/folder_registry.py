@@ -53,7 +53,8 @@ class FolderRegistry(Registry[T]):
 
     def own(self, name: str) -> T | None:
         """The class of the folder's files that Python calls so."""
-        self._look_for(name)
+        if name not in self._own or self._failed:
+            self._look_for(name)
         return self._own.get(name)
 
     def own_names(self) -> list[str]:
