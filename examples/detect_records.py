@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import tempfile
 
-import cv2
 import numpy as np
 
 import gnomon as mx
@@ -29,10 +28,8 @@ def sample(rng: np.random.Generator) -> tuple[np.ndarray, list[float]]:
     kind, half = int(rng.integers(0, 2)), int(rng.integers(8, 14))
     x, y = (int(v) for v in rng.integers(half, SIDE - half, 2))
     colour = [int(v) for v in rng.integers(150, 256, 3)]
-    if kind == 0:
-        cv2.rectangle(image, (x - half, y - half), (x + half, y + half), colour, -1)
-    else:
-        cv2.circle(image, (x, y), half, colour, -1)
+    away = np.abs(np.indices((SIDE, SIDE)) - np.array([y, x]).reshape(2, 1, 1))
+    image[(away.max(0) if kind == 0 else np.hypot(*away)) <= half] = colour
     box = [(x - half) / SIDE, (y - half) / SIDE, (x + half) / SIDE, (y + half) / SIDE]
     return image, [2, 5, kind, *box]
 

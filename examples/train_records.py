@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import tempfile
 
-import cv2
 import numpy as np
 from digits import divided
 
@@ -22,7 +21,8 @@ def pack(path: str, pictures: np.ndarray, labels: np.ndarray) -> None:
     with mx.recordio.MXRecordIO(path, "w") as out:
         for k, (picture, label) in enumerate(zip(pictures, labels, strict=True)):
             grey = np.round(picture[0] / pictures.max() * 255).astype(np.uint8)
-            image = cv2.resize(grey, (SIDE, SIDE))
+            image = mx.nd.array(grey[:, :, None], dtype="uint8")
+            image = mx.image.imresize(image, SIDE, SIDE).asnumpy()
             out.write(mx.recordio.pack_img((0, float(label), k, 0), image, 3, ".png"))
 
 

@@ -13,6 +13,17 @@ from collections.abc import Sequence
 from numbers import Integral, Real
 
 from gnomon.base import KeywordHints, ParamError, check_kind, complaint
+from gnomon.compatibility.absent import finding
+
+__all__ = [
+    "CosineScheduler",
+    "FactorScheduler",
+    "LRScheduler",
+    "MultiFactorScheduler",
+    "PolyScheduler",
+]
+
+__getattr__, __dir__ = finding(__name__, __all__)
 
 
 class LRScheduler(KeywordHints):

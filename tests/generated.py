@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import importlib
 import inspect
@@ -14,6 +15,7 @@ import pathlib
 import re
 import sys
 from collections.abc import Iterator
+from types import ModuleType
 
 import gnomon
 from gnomon.compatibility import absent
@@ -123,7 +125,7 @@ def package() -> str:
 
 def _stub(name: str, space: str, kind: str) -> str:
     module = importlib.import_module(name)
-    own = sorted(getattr(module, "__all__", ()))
+    own = sorted(_listed(module))
     lines = [_STUB]
     if kind not in own:
         lines.append(f"from {name.rpartition('.')[0]} import {kind}\n")
@@ -138,6 +140,13 @@ def _stub(name: str, space: str, kind: str) -> str:
         elif found and registry.find(found[0]) in operators():
             lines += _function(short, registry.find(found[0]), kind)
     return "".join(lines)
+
+
+def _listed(module: ModuleType) -> list[str]:
+    """What the source of a module has as `__all__`: its names but for those found when asked."""
+    tree = ast.parse(pathlib.Path(str(module.__file__)).read_text(encoding="utf-8"))
+    assigned = {ast.unparse(n.targets[0]): n.value for n in tree.body if isinstance(n, ast.Assign)}
+    return ast.literal_eval(assigned["__all__"]) if "__all__" in assigned else []
 
 
 def _imported(module: str, name: str, thing: object) -> str:

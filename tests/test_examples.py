@@ -66,3 +66,13 @@ def test_it_learns(name, tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     found = re.findall(rf"{word} ([0-9.]+)", done.stdout)
     assert found and low <= float(found[-1]) <= high, done.stdout
+
+
+@pytest.mark.parametrize("name", ["packing", "train_records", "detect_records"])
+def test_without_opencv_it_says_what_to_install(name, tmp_path):
+    (tmp_path / "cv2.py").write_text("raise ModuleNotFoundError('cv2')")
+    script = ROOT / "examples" / f"{name}.py"
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+    command = [sys.executable, str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert "gnomon[image]" in done.stderr.splitlines()[-1], done.stderr

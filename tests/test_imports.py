@@ -39,6 +39,43 @@ unused = "numpy.random", "gnomon.shadow", "gnomon.module", "gnomon.executor.repo
 print([name for name in unused if name in sys.modules])
 """
 
+STAR = """
+import sys
+import gnomon as mx
+import gnomon.compat
+
+def starred(module):
+    found = {}
+    exec(f"from {module} import *", found)
+    return {name for name in found if name != "__builtins__"}
+
+packages = mx.init, mx.metric, mx.optimizer, mx.nd, mx.sym, mx.mod, mx.io, mx.runtime
+spaces = [getattr(p, s) for p in (mx.nd, mx.sym) for s in ("contrib", "linalg", "random", "op")]
+for module in (*packages, *spaces, mx.lr_scheduler, mx.gluon.nn, mx.gluon.rnn):
+    shown = {name for name in dir(module) if not name.startswith("_")}
+    if shown & {"TYPE_CHECKING", "finding", "public", "resolving", "top"}:
+        print("helpers", module.__name__)
+    for name in (module.__name__, module.__name__.replace("gnomon", "mxnet")):
+        if starred(name) != shown:
+            print(name, starred(name) ^ shown)
+
+asked = {"initializer": "Xavier", "metric": "Accuracy", "optimizer": "SGD", "runtime": "Features",
+         "symbol": "FullyConnected", "ndarray": "relu", "ndarray.linalg": "gemm2",
+         "ndarray.random": "shuffle", "symbol.random": "shuffle",
+         "contrib.ndarray": "CTCLoss", "contrib.symbol": "CTCLoss", "module": "module"}
+print([name for module, name in asked.items() if name not in starred(f"mxnet.{module}")])
+print(sorted(starred("mxnet.lr_scheduler") | {*dir(mx.lr_scheduler)}))
+"""
+
+UNREAD = """
+import sys
+import gnomon as mx
+from gnomon.initializer import Initializer
+from gnomon import metric, ndarray, symbol
+print([n for n in ("gnomon.metric.regress", "gnomon.initializer.structured") if n in sys.modules])
+print("relu" in vars(ndarray), "relu" in vars(symbol))
+"""
+
 
 def printed(program: str) -> list[str]:
     command = [sys.executable, "-c", program]
@@ -61,3 +98,12 @@ def test_a_file_is_imported_for_its_names():
 
 def test_initial_weights_need_no_tensors_and_none_of_numpys_random_numbers():
     assert printed(DRAWN) == ["[]"]
+
+
+def test_a_star_takes_what_is_found_when_asked_and_no_helpers():
+    schedules = ["Cosine", "Factor", "LR", "MultiFactor", "Poly"]
+    assert printed(STAR) == ["[]", str([f"{name}Scheduler" for name in schedules])]
+
+
+def test_a_plain_import_looks_for_no_names():
+    assert printed(UNREAD) == ["[]", "False False"]

@@ -17,6 +17,9 @@ from gnomon.base import UnknownNameError, nearest
 from gnomon.ground.lock import load_module
 from gnomon.ground.tables import table
 
+Find = Callable[[str], Any]
+Names = Callable[[], list[str]]
+
 VERSION = "1.9.1"  # MXNet's, whose names and meaning gnomon has
 PAGE = "docs/differences.md, 'Not there yet'"
 
@@ -131,9 +134,25 @@ def unknown_operator(name: str, known: Iterable[str]) -> UnknownNameError:
     return UnknownNameError(f"operator {name!r} is not registered{nearest(name, known)}")
 
 
+def offering(module: str, find: Find, names: Names) -> tuple[Find, Names]:
+    """`__getattr__` and `__dir__` of a module that finds some of its public `names` when asked.
+
+    `from module import *` takes them all. It asks for `__all__`: what the source calls so, which
+    linters and type checkers read, has only the names known beforehand, and makes way for them.
+    """
+    vars(sys.modules[module]).pop("__all__", None)
+
+    def attribute(name: str) -> Any:
+        if name == "__all__":
+            return [each for each in names() if not each.startswith("_")]
+        return find(name)
+
+    return attribute, names
+
+
 def resolving(
     package: str, files: Mapping[str, str], own: Iterable[str] = ()
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+) -> tuple[Find, Names]:
     """`__getattr__` and `__dir__` of a package with public names of its `own` and of `files`.
 
     A file is imported when one of its names, or the file itself, is first asked for.
@@ -149,9 +168,9 @@ def resolving(
             return load_module(f"{package}.{name}")
         return elsewhere(package, name, (*own, *homes))
 
-    return find, lambda: sorted({*vars(sys.modules[package]), *own, *homes})
+    return offering(package, find, lambda: sorted({*own, *homes}))
 
 
-def finding(module: str, known: Iterable[str]) -> Callable[[str], Any]:
-    """`__getattr__` of a module whose public names are `known`."""
-    return lambda name: elsewhere(module, name, known)
+def finding(module: str, known: Iterable[str]) -> tuple[Find, Names]:
+    """`__getattr__` and `__dir__` of a module whose public names are `known`, and there."""
+    return lambda name: elsewhere(module, name, known), lambda: sorted(known)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 from typing import Any, TypeVar
 
-from gnomon.compatibility.absent import elsewhere
+from gnomon.compatibility.absent import Find, Names, elsewhere, offering
 from gnomon.ground.lock import first_use, load_module
 from gnomon.ground.tables import table
 from gnomon.registry import Registry
@@ -53,7 +53,8 @@ class FolderRegistry(Registry[T]):
 
     def own(self, name: str) -> T | None:
         """The class of the folder's files that Python calls so."""
-        self._look_for(name)
+        if name not in self._own or self._failed:
+            self._look_for(name)
         return self._own.get(name)
 
     def own_names(self) -> list[str]:
@@ -115,9 +116,7 @@ def _files() -> dict[tuple[str, str], str]:
     return found
 
 
-def public(
-    registry: FolderRegistry[Any], own: Iterable[str]
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def public(registry: FolderRegistry[Any], own: Iterable[str]) -> tuple[Find, Names]:
     """`__getattr__` and `__dir__` of such a folder.
 
     A class of its files is public under its name in Python, beside the folder's `own` names.
@@ -131,4 +130,4 @@ def public(
             return load_module(f"{registry.folder}.{name}")
         return elsewhere(registry.folder, name, (*own, *registry.own_names()))
 
-    return find, lambda: sorted({*own, *registry.own_names()})
+    return offering(registry.folder, find, lambda: sorted({*own, *registry.own_names()}))

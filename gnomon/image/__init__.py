@@ -96,4 +96,4 @@ __all__ = [
     "scale_down",
 ]
 
-__getattr__ = finding(__name__, __all__)
+__getattr__, __dir__ = finding(__name__, __all__)

@@ -28,4 +28,4 @@ _FILES = {
     "sequential_module": "SequentialModule",
 }
 
-__getattr__, __dir__ = resolving(__name__, _FILES, (*__all__, *_FILES))
+__getattr__, __dir__ = resolving(__name__, _FILES, (*__all__, *_FILES, "executor_group", "module"))

@@ -113,4 +113,4 @@ def multinomial(
     return functions.find("", "sample_multinomial")(data, **given)
 
 
-__getattr__, __dir__ = functions.attributes("random", __all__)
+__getattr__, __dir__ = functions.attributes("random", (*__all__, "shuffle"))  # `_shuffle`

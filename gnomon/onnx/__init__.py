@@ -18,4 +18,4 @@ __all__ = [
     "import_to_gluon",
 ]
 
-__getattr__ = finding("gnomon.onnx", __all__)
+__getattr__, __dir__ = finding("gnomon.onnx", __all__)

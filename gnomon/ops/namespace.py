@@ -13,15 +13,12 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from gnomon.compatibility.absent import elsewhere
+from gnomon.compatibility.absent import Find, Names, elsewhere, offering
 from gnomon.ground.lock import load_module
 from gnomon.ops import registry
 from gnomon.ops.signature import namespaced
 
 SPACES = ("_internal", "contrib", "image", "linalg", "op", "random", "sparse")
-
-Find = Callable[[str], Any]
-Names = Callable[[], list[str]]
 
 
 class Functions:
@@ -51,7 +48,11 @@ class Functions:
 
     def attributes(self, space: str, own: Iterable[str] = ()) -> tuple[Find, Names]:
         """`__getattr__` and `__dir__` of a namespace's module, whose own names are `own`."""
-        return functools.partial(self.find, space), lambda: sorted({*own, *names_of(space)})
+        return offering(
+            f"{self._package}.{space}",
+            functools.partial(self.find, space),
+            lambda: sorted({*own, *names_of(space)}),
+        )
 
     def top(self, own: Iterable[str]) -> tuple[Find, Names]:
         """The same for the package itself, which has the other namespaces too."""
@@ -61,7 +62,7 @@ class Functions:
                 return load_module(f"{self._package}.{name}")
             return self.find("", name)
 
-        return find, lambda: sorted({*own, *SPACES, *names_of("")})
+        return offering(self._package, find, lambda: sorted({*own, *SPACES, *names_of("")}))
 
 
 def full_names(space: str, name: str) -> tuple[str, ...]:

@@ -88,4 +88,4 @@ def shuffle(data: Symbol, **kwargs: Any) -> Symbol:
     return apply(Symbol, "_shuffle", "shuffle", (data,), {}, kwargs, own, attr)
 
 
-__getattr__, __dir__ = functions.attributes("random", __all__)
+__getattr__, __dir__ = functions.attributes("random", (*__all__, "shuffle"))  # `_shuffle`

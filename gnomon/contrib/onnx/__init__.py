@@ -5,4 +5,4 @@ from gnomon.onnx import export_model, get_model_metadata, import_model, import_t
 
 __all__ = ["export_model", "get_model_metadata", "import_model", "import_to_gluon"]
 
-__getattr__ = finding("gnomon.contrib.onnx", __all__)
+__getattr__, __dir__ = finding("gnomon.contrib.onnx", __all__)

@@ -6,4 +6,4 @@ from gnomon.contrib.svrg_optimization.svrg_module import SVRGModule
 
 __all__ = ["SVRGModule", "svrg_module"]
 
-__getattr__ = finding(__name__, __all__)
+__getattr__, __dir__ = finding(__name__, __all__)

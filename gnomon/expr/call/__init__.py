@@ -56,4 +56,4 @@ _FILES = {
     "rnn": "Layer Recurrence RecurrenceGradient",
 }
 
-__getattr__, __dir__ = resolving(__name__, _FILES)
+__getattr__, __dir__ = resolving(__name__, _FILES, __all__)

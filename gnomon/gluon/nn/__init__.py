@@ -85,4 +85,4 @@ __all__ = [
     "SymbolBlock",
 ]
 
-__getattr__ = finding(__name__, __all__)
+__getattr__, __dir__ = finding(__name__, __all__)

@@ -38,4 +38,4 @@ __all__ = [
     "rnn_layer",
 ]
 
-__getattr__ = finding(__name__, __all__)
+__getattr__, __dir__ = finding(__name__, __all__)
