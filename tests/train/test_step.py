@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 from golden.training import perceptron
+from ndarray.noted_steps import begin_soon
 
 import gnomon as mx
 from gnomon import config, engine
 from gnomon.executor import train_step
 from gnomon.io import DataBatch
 from gnomon.module import Module
-from gnomon.ndarray.lazy import notes
 from gnomon.ndarray.lazy.batch import Batch
 
 RNG = np.random.default_rng(0)
@@ -112,7 +112,7 @@ def backward(weights, scale):
 
 def test_an_update_behind_a_pass_that_runs_already_is_a_call_of_its_own(monkeypatch):
     """A long pass is not held back; its update goes behind it as bound work, not array by array."""
-    monkeypatch.setattr(notes, "OFTEN", 1)
+    begin_soon(monkeypatch)
     monkeypatch.setattr(train_step, "WOKEN", 0)
     pushed, push = [], Batch.push
     monkeypatch.setattr(Batch, "push", lambda *a, **k: pushed.append(a[0].name) or push(*a, **k))
