@@ -188,7 +188,7 @@ def _are_untouched(operator: Operator) -> bool:
     for var in operator.const:
         if not is_free(var):
             return False
-    for var in operator.mutate:  # noqa: SIM110  `all` sets a flag as well
+    for var in operator.mutate:  # noqa: SIM110  `all` would keep its answer in a variable
         if not is_free(var) or not is_unread(var):
             return False
     return True

@@ -90,7 +90,8 @@ def _read_float(value: Any) -> float:
 
 
 _TRUTH = {"true": True, "1": True, "false": False, "0": False}
-_BY_TYPE = frozenset((bool, int, str, type(None)))  # told apart by their types alone
+#: values of these types that are equal differ in their types alone
+_BY_TYPE = frozenset((bool, int, str, type(None)))
 _FLOATS = frozenset((float, np.float16, np.float32, np.float64))
 
 

@@ -19,7 +19,6 @@ from gnomon.graph.typed_graph import Purpose, TypedGraph
 from gnomon.ops import registry
 from gnomon.ops.nn.convolution import WeightFirst
 from gnomon.runtime.devices.cuda.simulated import Simulated
-from gnomon.runtime.devices.cuda.simulated_dnn import SimulatedDnn
 from gnomon.shape import channels_last as strides_last
 
 G, CPU = mx.gpu(0), mx.cpu()
@@ -199,20 +198,6 @@ def agree(found, want, bound):
         np.testing.assert_allclose(
             ours.astype("float32"), theirs.astype("float32"), rtol=bound, atol=bound * scale
         )
-
-
-@pytest.fixture
-def asked(monkeypatch):
-    """What cuDNN is asked to convolve."""
-    found = []
-    convolve = SimulatedDnn.convolve
-
-    def noted(library, handle, described, *rest):
-        found.append(library.driver.get("test", object, described).what)
-        convolve(library, handle, described, *rest)
-
-    monkeypatch.setattr(SimulatedDnn, "convolve", noted)
-    return found
 
 
 @pytest.mark.parametrize("name", NETS)

@@ -30,20 +30,6 @@ def drawn(*shape, dtype="float32"):
     return NUMBERS.randn(*shape).astype(dtypes.of(dtype).numpy)
 
 
-@pytest.fixture
-def asked(monkeypatch):
-    """What cuDNN is asked to compute: which part of which convolution."""
-    found = []
-    convolve = SimulatedDnn.convolve
-
-    def noted(library, handle, described, *rest):
-        found.append(library.driver.get("test", object, described).what)
-        convolve(library, handle, described, *rest)
-
-    monkeypatch.setattr(SimulatedDnn, "convolve", noted)
-    return found
-
-
 def both(function, *given, dtype="float32"):
     """Results and gradients of a function of arrays: on a GPU, there again, on the processor."""
     found = []

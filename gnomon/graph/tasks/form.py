@@ -27,6 +27,8 @@ from gnomon.plan.view import viewed
 from gnomon.shape import prod, row_major
 
 _ONCE = (Map, Cast, Concat, Flip, Reshape, Slice, Transpose)  # read an element of theirs once
+# elements of a joined part side by side: computed there, parts of 2 took up to 5 times as long,
+# parts of 200 took 0.6 of the time
 RUN = 64
 NOWHERE = 1 << 60  # stands for the address of a buffer that has none yet
 
