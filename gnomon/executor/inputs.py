@@ -40,7 +40,7 @@ class Load:
             source = Buffer((layout.size,), layout.dtype, None, addresses[0])
             return prepare([Store(target, "saveto", source)], "load")
 
-        self._copy = Template(make, 1).reserve()
+        self._copy = Template(make, 1).own()
         self.step, self.var = self._copy.step, dest._chunk
 
     def put(self, address: int) -> None:
@@ -65,7 +65,7 @@ class Give:
             target = Buffer((layout.size,), layout.dtype, None, addresses[0])
             return prepare([Store(target, "saveto", given)], "give")
 
-        self._copy = Template(make, 1).reserve()
+        self._copy = Template(make, 1).own()
         self.step, self.var = self._copy.step, source._chunk
 
     def put(self, address: int) -> None:

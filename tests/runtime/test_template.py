@@ -8,16 +8,15 @@ import numpy as np
 import pytest
 
 from gnomon import config
-from gnomon.context import cpu
 from gnomon.dtype import float32
 from gnomon.expr import ext, fn
 from gnomon.expr.call import dot
 from gnomon.expr.node import Buffer
 from gnomon.runtime.devices import pool
 from gnomon.runtime.execution import threads
-from gnomon.runtime.execution.program import Step
-from gnomon.runtime.kernels import template
-from gnomon.runtime.kernels.template import Copy, Template, storages_of
+from gnomon.runtime.kernels.family import family_of
+from gnomon.runtime.kernels.template import Template
+from gnomon.runtime.kernels.workspace import Reused, working_memory
 from gnomon.runtime.libraries import gemm
 from gnomon.runtime.statements.prepare import Store, prepare
 
@@ -125,24 +124,53 @@ def test_adding_to_an_operand():
     assert b.tolist() == [9, 9, 9]
 
 
-def test_copies_with_much_memory_are_not_kept(monkeypatch):
-    shapes = ((400, 300), (300, 200), (400, 200))
-    made = Template(making(shapes, lambda a, b: dot(a * 2, b) + 1), 3)
+@pytest.mark.parametrize("name", list(CASES))
+def test_memory_is_the_pools_between_runs(name):
+    """Once a shape was met, nothing of its temporaries is held: a run has them, and no copy."""
+    shapes, value = CASES[name]
     arrays = operands(shapes, 0)
-    monkeypatch.setattr(template, "KEPT_BYTES", 1000)
+    before = pool.stats().used
+    made = Template(making(shapes, value), len(shapes))
+    assert pool.stats().used == before
     for _ in range(3):
         made.run([address(a) for a in arrays])
-    assert len(made._free) == 0
-    monkeypatch.setattr(template, "KEPT_BYTES", 1 << 30)
-    made.run([address(a) for a in arrays])
+        assert pool.stats().used == before
+    np.testing.assert_allclose(arrays[-1], EXPECTED[name](*arrays[:-1]), rtol=1e-5, atol=1e-5)
     assert len(made._free) == 1
-    np.testing.assert_allclose(arrays[2], arrays[0] * 2 @ arrays[1] + 1, rtol=1e-4, atol=1e-4)
 
 
-def test_memory_that_steps_share_counts_once():
-    storage = pool.allocate(512, cpu())
-    steps = [Step(0, 0, keep=(storage,), name="part") for _ in range(3)]
-    assert Copy(steps).held == storage.nbytes
+def test_exceptions_leave_a_thread_without_a_workspace():
+    class Stop(BaseException):
+        pass
+
+    def make(addresses):
+        working_memory(100)
+        raise Stop
+
+    with pytest.raises(Stop):
+        Template(make, 1)
+    assert isinstance(working_memory(100), pool.Storage)
+
+
+def test_memory_that_is_used_again_grows_and_stays():
+    memory = Reused()
+    first = memory.of(1000)
+    assert memory.of(10) is first
+    second = memory.of(1001)
+    assert second.nbytes == 2000 and memory.of(2000) is second
+    assert first.address  # steps may lie there still
+
+
+def test_members_of_a_family_work_in_memory_of_their_own_size():
+    """The first one's work was too little for several tasks, so that it had no partial sums."""
+    shapes = (10,), ()
+    family = family_of(Template(making(shapes, lambda a: ext.reduce(a, "sum", (0,))), 2))
+    assert family is not None
+    source, found = np.arange(3_000_000, dtype=np.float32) % 7, np.zeros((), np.float32)
+    member = family.member({("dim", 0): source.size}, moved=source.nbytes)
+    for _ in range(2):
+        member.run([address(source), address(found)])
+        assert found == source.sum(dtype=np.float64)
 
 
 @pytest.mark.parametrize("name", ["sums so far in a map", "sums so far in a row"])
@@ -156,10 +184,10 @@ def test_copies_of_kernels_have_memory_of_their_own_and_are_not_planned_again(na
         return made[-1]
 
     work = Template(make, len(shapes))
-    copies = [work.reserve() for _ in range(3)]
+    copies = [work.own() for _ in range(3)]
     assert len(made) == 1 and len(made[0]) > 1
-    memory = {id(s): s for c in copies for step in c.steps for s in storages_of(step)}
-    assert len(memory) == len({s.address for s in memory.values()}) == len(copies)
+    memory = [copy._memory for copy in copies]
+    assert all(memory) and len({storage.address for storage in memory}) == len(copies)
     arrays = [operands(shapes, seed) for seed in range(3)]
     for copy, each in zip(copies, arrays, strict=True):
         copy.place([address(a) for a in each])

@@ -129,8 +129,9 @@ class Batch:
 
     def fixed(self, addresses: Sequence[int]) -> Step:
         """The statements on operands that stay where they are, as a step of the caller's own."""
-        copy = (self._template or self._by_processor()).reserve()
+        copy = (self._template or self._by_processor()).own()
         copy.place(addresses)
+        copy.step.keep = copy.step.keep, copy
         return copy.step
 
 

@@ -29,7 +29,8 @@ from gnomon.ndarray.lazy.landing import fast_path
 from gnomon.ndarray.lazy.numbers import Number, matched, words_of
 from gnomon.runtime.execution.program import Done
 from gnomon.runtime.execution.stream import Task
-from gnomon.runtime.kernels.template import KEPT_BYTES, Copy, Template
+from gnomon.runtime.kernels.template import Copy, Template
+from gnomon.runtime.kernels.workspace import UNDER_LOCK
 from gnomon.runtime.statements.launch import address_of
 from gnomon.runtime.statements.launch_code import DOUBLE, FLOAT
 from gnomon.runtime.statements.prepare import Store, prepare
@@ -265,9 +266,11 @@ def _prepared(template: Template, numbers: Sequence[Number], first: int) -> Prep
     if template.is_long:
         return None
     copy = template.reserve()
-    if copy.held > KEPT_BYTES or not fits(copy.step):
+    if not fits(copy.step):
         template.give_back(copy)
         return None
+    if copy.needs.nbytes:
+        copy.work_in(UNDER_LOCK.of(copy.needs.nbytes))
     places = [
         (address_of(words) + 8 * word, operand, offset)
         for words, word, operand, offset in copy.slots
@@ -279,12 +282,9 @@ def _prepared(template: Template, numbers: Sequence[Number], first: int) -> Prep
 
 def _briefly(copy: Copy) -> Callable[[Sequence[int], Done, Any], None]:
     """A function of operands and `Done` that runs a copy which no other run uses."""
-    slots, call = copy.slots, copy.call
 
     def brief(addresses: Sequence[int], done: Done, run_ctx: Any) -> None:
-        for words, place, operand, offset in slots:
-            words[place] = addresses[operand] + offset
-        call(done)
+        copy.run(addresses, done)
 
     return brief
 

@@ -24,10 +24,10 @@ from gnomon.plan.statement import Structure
 from gnomon.runtime import cpu_caches
 from gnomon.runtime.compiler.host import baseline
 from gnomon.runtime.compiler.jit import STRAIGHT, Module
-from gnomon.runtime.devices import pool
 from gnomon.runtime.execution import threads
 from gnomon.runtime.execution.program import Step
 from gnomon.runtime.ffi import Block
+from gnomon.runtime.kernels.workspace import working_memory
 
 if TYPE_CHECKING:
     from gnomon.code import cpu, target
@@ -48,13 +48,13 @@ HUGE = 8_000_000  # and beyond which it is generated in haste: 40,000 operations
 class Kernel:
     """Machine code for one structure of statements, and what to call it with."""
 
-    __slots__ = ("address", "leaves", "module", "signature")
+    __slots__ = ("address", "module", "places", "signature")
 
     def __init__(self, signature: Signature, module: Module) -> None:
         self.signature, self.module = signature, module
         self.address = module.address(ENTRY)
-        #: the arguments that are addresses of leaves
-        self.leaves = [k for k, slot in enumerate(signature.args) if _is_leaf(slot)]
+        #: the arguments that are addresses, of leaves and of scratch memory
+        self.places = [k for k, slot in enumerate(signature.args) if _is_place(slot)]
 
     def bind(self, structure: Structure, name: str = "kernel", in_order: bool = False) -> Step:
         """A step that runs this kernel on the leaves of `structure`; `in_order` on one thread."""
@@ -99,7 +99,7 @@ class Kernel:
         for slot, elements, itemsize in signature.scratch:
             values[slot] = 0
             if sizes[elements]:
-                storage = pool.allocate(sizes[elements] * itemsize)
+                storage = working_memory(sizes[elements] * itemsize)
                 scratch.append((slot, storage))
                 values[slot] = storage.address
         # where no phase has a second task, no thread is started
@@ -113,6 +113,13 @@ class Kernel:
         total = sum(work(loops, sizes) for loops in signature.phases)
         return Step(self.address, block.address, keep, name, moved, work=total)
 
+    def repeated(self, step: Step) -> Step:
+        """`step`, which `bind` or `rebound` made, with a block of its own."""
+        _, block, *rest = step.keep
+        made = Block(list(block.words))
+        keep = (self, made, *rest)
+        return Step(self.address, made.address, keep, step.name, step.bytes, work=step.work)
+
     def rebound(
         self, step: Step, addresses: Sequence[int], operands: Sequence[Buffer], name: str
     ) -> Step:
@@ -121,7 +128,7 @@ class Kernel:
         `operands` own that memory.
         """
         _, block, scratch, _, _, dims = step.keep
-        own = [(slot, pool.allocate(storage.nbytes)) for slot, storage in scratch]
+        own = [(slot, working_memory(storage.nbytes)) for slot, storage in scratch]
         values: dict[Hashable, int] = {("leaf", k): a for k, a in enumerate(addresses)}
         values.update((slot, storage.address) for slot, storage in own)
         words = list(block.words)
@@ -132,8 +139,8 @@ class Kernel:
         return Step(self.address, made.address, keep, name, step.bytes, work=step.work)
 
 
-def _is_leaf(slot: Hashable) -> bool:
-    return isinstance(slot, tuple) and slot[0] == "leaf"
+def _is_place(slot: Hashable) -> bool:
+    return isinstance(slot, tuple) and slot[0] in ("leaf", "scratch")
 
 
 def arguments(structure: Structure) -> dict[Hashable, int]:

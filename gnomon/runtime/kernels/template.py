@@ -5,17 +5,16 @@ for stand-in addresses, which no memory has. Kernels and the steps of libraries 
 their argument blocks are addresses; where there are other steps, or numbers, all are made twice
 with different stand-ins, and the words that differ accordingly are what is looked for. A run takes
 a free copy of the steps, writes the addresses into its blocks and calls it; as many copies come to
-be as run at the same time, each with temporaries of its own. Of work that kernels do, these are
-other blocks alone; of other work all is made once more. Copies that hold much memory are not kept.
+be as run at the same time. Of work that kernels do, these are other blocks alone; of other work all
+is made once more. Temporaries are one more operand, the workspace: a run has it from the pool.
 """
 
 from __future__ import annotations
 
 import ctypes
-import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -37,15 +36,14 @@ from gnomon.runtime.execution.stream import Pair, Task, place_of
 from gnomon.runtime.execution.threads import num_threads
 from gnomon.runtime.ffi import Block
 from gnomon.runtime.kernels.kernel import Kernel
+from gnomon.runtime.kernels.workspace import STREAM, Workspace
 
 Make = Callable[..., list[Step]]
 
 SPACING = 1 << 48  # between stand-ins, more than any memory; the first is beyond all addresses
 _SHIFT = 1 << 40  # times its number: how much an operand's second stand-in is further
-KEPT_BYTES = 1 << 20
-STREAMED_BYTES = 64 << 20  # of copies that the stream uses, with more memory than that
-
-_large: deque[tuple[weakref.ref[Template], int]] = deque()  # those with such a copy, and its bytes
+_ODD = 0x2D7A_5000_0000  # behind the stand-ins, where a workspace's is: no number looks like it
+STREAMED_BYTES = 16 << 20  # of a workspace that tasks of the stream share; one of more is a run's
 
 
 class Place(NamedTuple):
@@ -76,26 +74,36 @@ class Streamed(Frozen):
         put(self, "spare", [])
 
 
+class Needs(NamedTuple):
+    """The bytes that a copy works in, and the words that say where: block, word, how far in."""
+
+    nbytes: int
+    words: Sequence[tuple[int, int, int]]
+
+
+NOTHING = Needs(0, ())
+
+
 class Copy:
     """One set of steps, with its blocks, of which `take` says what a run fills in."""
 
-    __slots__ = ("_streamed", "blocks", "call", "held", "slots", "step", "steps", "words")
+    __slots__ = (
+        "_memory", "_parts", "_streamed", "blocks", "call", "needs", "slots", "step", "steps",
+        "words",
+    )  # fmt: skip
 
-    def __init__(self, steps: Sequence[Step]) -> None:
+    def __init__(self, steps: Sequence[Step], needs: Needs = NOTHING) -> None:
         self.steps = steps
         self.step = steps[0] if len(steps) == 1 else Program(steps)
-        self.blocks: list[Block] = []
+        every = chain.from_iterable(map(_each, steps))
+        held = chain.from_iterable(_held(each.keep) for each in every)
+        self.blocks = [x for x in held if isinstance(x, Block)]
         self.slots: list[tuple[Any, int, int, int]] = []
-        storages: dict[int, int] = {}  # steps may share them
-        for each in chain.from_iterable(map(_each, steps)):
-            for x in _held(each.keep):
-                if isinstance(x, Block):
-                    self.blocks.append(x)
-                elif isinstance(x, Storage):
-                    storages[id(x)] = x.nbytes
-        self.held = sum(storages.values())
         self.call = self.step.run_once
         self.words: list[tuple[int, int, int]] = []  # as `slots`, by the address of a word
+        self.needs = needs
+        self._parts = [(self.blocks[block].words, word, off) for block, word, off in needs.words]
+        self._memory: Storage | None = None
         self._streamed: Streamed | None = None
 
     def take(self, places: Sequence[Place]) -> None:
@@ -105,18 +113,35 @@ class Copy:
     def run(self, addresses: Sequence[int], done: Done) -> None:
         """Do the work on these operands, once; no other run may be using this copy."""
         self.place(addresses)
+        nbytes = self.needs.nbytes
+        memory = pool.allocate(nbytes) if nbytes and self._memory is None else None
+        if memory is not None:
+            self.work_at(memory.address)
         self.call(done)
+
+    def work_at(self, address: int) -> None:
+        """From now on temporaries are there."""
+        for words, word, offset in self._parts:
+            words[word] = address + offset
+
+    def work_in(self, storage: Storage) -> None:
+        """As `work_at`, for good: the copy keeps the memory."""
+        self.work_at(storage.address)
+        self._memory = storage
 
     def place(self, addresses: Sequence[int]) -> None:
         """From now on the operands are at these addresses."""
         for words, word, operand, offset in self.slots:
             words[word] = addresses[operand] + offset
 
-    def pairs(self, addresses: Sequence[int]) -> list[Pair]:
-        """What `place` puts where, for a task."""
+    def pairs(self, addresses: Sequence[int], workspace: int | None = None) -> list[Pair]:
+        """What `place` puts where, for a task; and `work_at`, where a workspace is given."""
         if not self.words:
             self.words = [(place_of(w, k), operand, offset) for w, k, operand, offset in self.slots]
-        return [(place, addresses[operand] + offset) for place, operand, offset in self.words]
+        pairs = [(place, addresses[operand] + offset) for place, operand, offset in self.words]
+        if workspace is not None:
+            pairs += [(place_of(w, k), workspace + offset) for w, k, offset in self._parts]
+        return pairs
 
     @property
     def streamed(self) -> Streamed:
@@ -177,7 +202,7 @@ class Template:
         self._stand_ins = [(k + 1) * SPACING for k in range(count)]
         self._numbers = {pair: count + k for k, pair in enumerate(numbers)}
         self._threads = 0  # for how many steps were made, and their places looked for
-        self._like: Sequence[Step] = ()  # those; none where they hold much memory
+        self._like: Copy | None = None  # of those
         self._given = places is not None
         self.places: Sequence[Place] = places or []  # where operands' addresses and numbers go
         self._which: tuple[tuple[int, ...], ...] = ((0,), (1,)) if numbers else ((), ())
@@ -194,25 +219,31 @@ class Template:
 
         Work is cut for as many threads as there are at that time.
         """
-        copy = Copy(self._make(self._stand_ins, *self._which[0]))
+        copy = self._copy(self._stand_ins, *self._which[0])
         threads = num_threads()
         if threads != self._threads and not self._given:
             known = None if self._numbers else self._said(copy)
             if known is None:
                 moved = [a + (k + 1) * _SHIFT for k, a in enumerate(self._stand_ins)]
-                known = self._compare(copy, Copy(self._make(moved, *self._which[1])))
+                known = self._compare(copy, self._copy(moved, *self._which[1]))
             self.places = known
-        self._threads = threads
-        self._like = copy.steps if copy.held <= KEPT_BYTES else ()
+        self._threads, self._like = threads, copy
         copy.take(self.places)
         return copy
 
+    def _copy(self, *given: Any) -> Copy:
+        """A copy of steps that are made for these stand-ins."""
+        workspace = Workspace((self.count + 1) * SPACING + _ODD)
+        steps = workspace.filled_by(partial(self._make, *given))
+        return Copy(steps, _needs(steps, workspace) if workspace.nbytes else NOTHING)
+
     def _another(self) -> Copy:
         """One more copy: its steps are like others, or made once more."""
-        steps = again(self._like) if self._threads == num_threads() else None
-        if not steps:
+        like = self._like if self._threads == num_threads() else None
+        steps = None if like is None else again(like.steps)
+        if like is None or steps is None:
             return self._made()
-        copy = Copy(steps)
+        copy = Copy(steps, like.needs)
         copy.take(self.places)
         return copy
 
@@ -233,7 +264,7 @@ class Template:
             for word, x in enumerate(block.words):
                 operand = 0 if x < SPACING // 2 else (x + SPACING // 2) // SPACING
                 if not 1 <= operand <= self.count:
-                    continue  # a number, or memory of its own
+                    continue  # a number, or in the workspace
                 if word not in said.get(id(block), ()):
                     return None
                 places.append(Place(number, word, operand - 1, x - self._stand_ins[operand - 1]))
@@ -276,8 +307,7 @@ class Template:
             return
         copy = self.reserve()
         copy.run(addresses, [] if done is None else done)
-        if copy.held <= KEPT_BYTES:
-            self.give_back(copy)
+        self.give_back(copy)
 
     @property
     def is_long(self) -> bool:
@@ -293,14 +323,21 @@ class Template:
         """The work as a task of the stream, which runs one at a time: all use one copy."""
         copy = self._streamed
         if copy is None:
-            copy = self.reserve()
-            self._keep_streamed(copy)
-        return Task(copy.step, copy.pairs(addresses), keep=keep, timed=self)
+            copy = self._streamed = self.reserve()
+            if 0 < copy.needs.nbytes <= STREAMED_BYTES:
+                copy.work_in(STREAM.of(copy.needs.nbytes))
+        if copy.needs.nbytes <= STREAMED_BYTES:
+            return Task(copy.step, copy.pairs(addresses), keep=keep, timed=self)
+        memory = pool.allocate(copy.needs.nbytes)
+        pairs = copy.pairs(addresses, memory.address)
+        return Task(copy.step, pairs, keep=(keep, memory), timed=self)
 
     def settled(self, task: Task) -> None:
         """A task is not needed any more: it may be entered again as long as the work is long."""
         copy = self._streamed
         if copy is None or copy.step is not task.step or task.told is not None or not self.is_long:
+            return
+        if copy.needs.nbytes > STREAMED_BYTES:
             return
         spare = copy.streamed.spare
         if len(spare) < SPARE:
@@ -309,17 +346,9 @@ class Template:
 
     @property
     def streamed(self) -> Streamed | None:
-        """How native code fills in the tasks; None where the stream keeps no copy."""
-        return None if self._streamed is None else self._streamed.streamed
-
-    def _keep_streamed(self, copy: Copy) -> None:
-        """Keep a copy for the stream: of those with much memory, the latest that have room."""
-        if copy.held <= STREAMED_BYTES:
-            self._streamed = copy
-        if KEPT_BYTES < copy.held <= STREAMED_BYTES:
-            _large.append((weakref.ref(self), copy.held))
-            while len(_large) > 1 and sum(held for _, held in tuple(_large)) > STREAMED_BYTES:
-                _let_go()
+        """How native code fills in the tasks; None where there were none, or each has memory."""
+        copy = self._streamed
+        return None if copy is None or copy.needs.nbytes > STREAMED_BYTES else copy.streamed
 
     def reserve(self) -> Copy:
         """A copy of one's own, for a caller who sees to it that it runs once at a time."""
@@ -328,55 +357,38 @@ class Template:
         except IndexError:
             return self._another()
 
+    def own(self) -> Copy:
+        """As `reserve`, with memory of its own to work in."""
+        copy = self.reserve()
+        if copy.needs.nbytes:
+            copy.work_in(pool.allocate(copy.needs.nbytes))
+        return copy
+
     def give_back(self, copy: Copy) -> None:
         """Leave a copy of `reserve` to others."""
         self._free.append(copy)
 
 
-def _let_go() -> None:
-    """Have the oldest of those with a large copy for the stream go without."""
-    with suppress(IndexError):  # where another thread was faster
-        oldest = _large.popleft()[0]()
-        copy = None if oldest is None else oldest._streamed
-        if oldest is not None and copy is not None:
-            oldest._streamed = None
-            copy.streamed.spare.clear()  # native code may still know of these
-
-
 def again(steps: Sequence[Step]) -> list[Step] | None:
-    """Steps of kernels once more, with memory of their own; None where one is something else."""
-    own: dict[int, Storage] = {}  # for each temporary its like
-    made = []
-    for step in steps:
-        keep = step.keep
-        if type(step) is not Step or type(keep) is not tuple or not isinstance(keep[0], Kernel):
-            return None
-        owners = [_owner(leaf) for leaf in keep[3]]
-        if any(x is not None and not isinstance(x, Storage) for x in owners):
-            return None
-        for x in owners:
-            if x is not None and id(x) not in own:
-                own[id(x)] = pool.allocate(x.nbytes)
-        leaves = [
-            leaf if x is None else _elsewhere(leaf, x, own[id(x)])
-            for leaf, x in zip(keep[3], owners, strict=True)
-        ]
-        made.append(keep[0].rebound(step, [leaf.address for leaf in leaves], leaves, step.name))
-    return made
+    """Steps of kernels once more, with blocks of their own; None where one is something else."""
+    if all(type(step) is Step and _kernel(step) is not None for step in steps):
+        return [step.keep[0].repeated(step) for step in steps]
+    return None
 
 
-def _owner(leaf: Buffer) -> Any:
-    """What a leaf's memory belongs to: a temporary's storage, None for an operand."""
-    owner = leaf.owner
-    while isinstance(owner, Buffer):  # of which the leaf is a view
-        owner = owner.owner
-    return owner
-
-
-def _elsewhere(leaf: Buffer, before: Storage, storage: Storage) -> Buffer:
-    """A leaf that lies in `storage` as it did in another."""
-    address = storage.address + leaf.address - before.address
-    return Buffer(leaf.shape, leaf.dtype, leaf.strides, address, storage, leaf.device)
+def _needs(steps: Sequence[Step], workspace: Workspace) -> Needs:
+    """What steps need that were made with this workspace."""
+    words: dict[tuple[int, int], int] = {}
+    every = chain.from_iterable(map(_each, steps))
+    blocks = [(x, each) for each in every for x in _held(each.keep) if isinstance(x, Block)]
+    for number, (block, step) in enumerate(blocks):
+        said = addresses_of(step)
+        places = range(len(block.words)) if said is None else [k for b, k in said if b is block]
+        for k in places:
+            offset = block.words[k] - workspace.address
+            if 0 <= offset < workspace.nbytes:
+                words[number, k] = offset
+    return Needs(workspace.nbytes, [(*place, offset) for place, offset in words.items()])
 
 
 def _each(step: Step) -> Sequence[Step]:
@@ -384,28 +396,33 @@ def _each(step: Step) -> Sequence[Step]:
     return step.steps if isinstance(step, Program) else (step,)
 
 
+def _kernel(step: Step) -> Kernel | None:
+    """The kernel that a step runs."""
+    keep = step.keep
+    return keep[0] if type(keep) is tuple and keep and isinstance(keep[0], Kernel) else None
+
+
 def blocks_of(step: Step) -> Iterator[Block]:
     """The argument blocks of a step, or of all steps of a program, in a fixed order."""
     for each in _each(step):
-        keep = each.keep
-        if type(keep) is tuple and keep and isinstance(keep[0], Kernel):
-            yield keep[1]
+        if _kernel(each) is not None:
+            yield each.keep[1]
         else:
-            yield from (x for x in _held(keep) if isinstance(x, Block))
+            yield from (x for x in _held(each.keep) if isinstance(x, Block))
 
 
 def addresses_of(step: Step) -> list[tuple[Block, int]] | None:
-    """The words of a step's blocks that are addresses of operands; None where that is not known."""
+    """The words of a step's blocks that are addresses; None where that is not known."""
     found: dict[tuple[int, int], tuple[Block, int]] = {}
     for each in _each(step):
-        keep = each.keep
-        if type(keep) is tuple and keep and isinstance(keep[0], Kernel):
-            kernel, block = keep[:2]
+        keep, kernel = each.keep, _kernel(each)
+        if kernel is not None:
+            block = keep[1]
             first = len(block.words) - len(kernel.signature.args)
-            words = [first + word for word in kernel.leaves]
+            words = [first + word for word in kernel.places]
         elif type(keep) is tuple and len(keep) > 1 and hasattr(keep[1], "workspace"):
             block = keep[1].block  # of a library: the workspace, then the operands
-            words = list(range(1, len(block.words)))
+            words = list(range(len(block.words)))
         elif hasattr(each, "address_words"):
             block, words = each.address_words()
         else:

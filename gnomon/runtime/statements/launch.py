@@ -22,11 +22,13 @@ from gnomon.expr.term import compute_dtype
 from gnomon.native.serve import binding
 from gnomon.plan.cut import overlap, reach
 from gnomon.plan.statement import identity
+from gnomon.runtime.devices import pool
 from gnomon.runtime.execution import threads
 from gnomon.runtime.execution.program import Step
 from gnomon.runtime.ffi import Block, ffi
 from gnomon.runtime.kernels.kernel import bits
-from gnomon.runtime.kernels.template import KEPT_BYTES, Template
+from gnomon.runtime.kernels.template import Template
+from gnomon.runtime.kernels.workspace import UNDER_LOCK
 from gnomon.runtime.statements import fields
 from gnomon.runtime.statements.fields import field
 from gnomon.runtime.statements.launch_code import (
@@ -42,6 +44,7 @@ from gnomon.runtime.statements.launch_code import (
 )
 
 HELD = 40_000  # work (see `kernel.GRAIN`) below which it does not pay to let others run meanwhile
+KEPT_BYTES = 1 << 20  # that a launch beside which others may run keeps to work in
 NUMBERS = 60  # that can be told apart in a template
 T = TypeVar("T")
 
@@ -143,17 +146,24 @@ class Launch:
         NoLaunch: the steps take more memory than is kept, or hold a number in no plain form.
     """
 
-    __slots__ = ("_keep", "call", "copy", "epoch", "following", "noted", "recipe")
+    __slots__ = ("_keep", "aside", "call", "copy", "epoch", "following", "noted", "recipe")
 
     def __init__(self, work: Work) -> None:
         buffers = [p.buffer for p in work.places]
         regions = tied(buffers, {k for k, p in enumerate(work.places) if p.written})
         template = _template(work, regions)
         self.copy, self.epoch = template.reserve(), EPOCH.value
+        needs = self.copy.needs.nbytes
         self.following: Launch | None = None  # the next to try where this one does not hold
         self.noted = False  # whether `call_cache` knows it
-        if self.copy.held > KEPT_BYTES or not self.copy.slots or len(work.reading.rows) > MOST:
+        if not self.copy.slots or len(work.reading.rows) > MOST:
             raise NoLaunch
+        # other threads come between Python's lines
+        self.aside = self.copy.step.work > HELD or not fields.readable()
+        if needs > KEPT_BYTES and self.aside:
+            raise NoLaunch
+        if needs:
+            self.copy.work_in(pool.allocate(needs) if self.aside else UNDER_LOCK.of(needs))
         for place, (owner, delta) in zip(work.places, regions, strict=True):
             if work.places[owner] is not place:
                 work.reading.tie(place.number, work.places[owner].number, delta)
@@ -180,7 +190,7 @@ class Launch:
         words += [ctypes.addressof(EPOCH), self.epoch, step.function, step.block]
         words += [
             step.status.address if step.status else _fine.address,
-            step.work > HELD or not fields.readable(),  # other threads come between Python's lines
+            self.aside,
             0,
         ]
         return Block(words), tables

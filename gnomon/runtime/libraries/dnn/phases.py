@@ -29,6 +29,7 @@ from gnomon.runtime.execution.program import Program, Status, Step, estimated
 from gnomon.runtime.execution.thread_code import SIG_SETMASK, mask_signals, pthread_sigmask
 from gnomon.runtime.execution.threads import gnomon_parallel
 from gnomon.runtime.ffi import Block, symbol
+from gnomon.runtime.kernels.workspace import Part, working_memory
 from gnomon.runtime.libraries.dnn.library import (
     ARGUMENT,
     STATUS,
@@ -245,9 +246,11 @@ class Addresses:
         self.block, self.last = Block(2 + operands), 1 + operands
         self.behind = behind
         self.kept: pool.Storage | None = None
-        self.give(pool.allocate(max(64, behind + copies)))
+        self.workspace: pool.Storage | Part | None = None
+        if behind + copies:
+            self.give(working_memory(behind + copies))
 
-    def give(self, workspace: pool.Storage) -> None:
+    def give(self, workspace: pool.Storage | Part) -> None:
         """Sets the workspace."""
         self.workspace = workspace
         self.block.words[WORKSPACE] = workspace.address

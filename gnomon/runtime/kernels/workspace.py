@@ -1,0 +1,92 @@
+"""Workspaces: memory that steps work in, which templates have for the time of a run alone.
+
+While a template makes its steps, all temporaries are parts of one workspace, at stand-in addresses:
+so it learns how much a run needs, and which words say where. A run takes that much from the pool.
+Runs that follow each other may use the same memory again and again, without a word written: those
+that Python's own lock keeps apart, and those of the stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar, copy_context
+from typing import NamedTuple, TypeVar
+
+from gnomon.runtime.devices import pool
+from gnomon.runtime.devices.pool import Storage
+
+ALIGNED = 64
+T = TypeVar("T")
+
+
+class Part(NamedTuple):
+    """A temporary of a workspace, at a stand-in address."""
+
+    address: int
+    nbytes: int
+
+
+class Workspace:
+    """The parts that were taken from a stand-in address on, and the bytes of all.
+
+    >>> workspace = Workspace(1 << 48)
+    >>> workspace.filled_by(lambda: working_memory(100).address - (1 << 48))
+    0
+    >>> workspace.nbytes
+    128
+    """
+
+    __slots__ = ("address", "nbytes")
+
+    def __init__(self, address: int) -> None:
+        self.address, self.nbytes = address, 0
+
+    def part(self, nbytes: int) -> Part:
+        """A part of so many bytes behind those before."""
+        part = Part(self.address + self.nbytes, nbytes)
+        self.nbytes += -(-nbytes // ALIGNED) * ALIGNED
+        return part
+
+    def filled_by(self, make: Callable[[], T]) -> T:
+        """What `make` gives, whose temporaries are parts of this workspace.
+
+        No exception, wherever it comes from, leaves the thread with this workspace.
+        """
+        return copy_context().run(_filled, self, make)
+
+
+_present: ContextVar[Workspace | None] = ContextVar("workspace", default=None)
+
+
+def _filled(workspace: Workspace, make: Callable[[], T]) -> T:
+    _present.set(workspace)
+    return make()
+
+
+def working_memory(nbytes: int) -> Storage | Part:
+    """Memory of the processor for a step to work in."""
+    workspace = _present.get()
+    return pool.allocate(nbytes) if workspace is None else workspace.part(nbytes)
+
+
+class Reused:
+    """Memory for runs of which each begins when the one before is over.
+
+    It is kept for good, and at least doubled where it is too small.
+    """
+
+    __slots__ = ("_storages",)
+
+    def __init__(self) -> None:
+        self._storages: list[Storage] = []
+
+    def of(self, nbytes: int) -> Storage:
+        """At least so many bytes."""
+        most = self._storages[-1].nbytes if self._storages else 0
+        if most < nbytes:
+            self._storages.append(pool.allocate(max(nbytes, 2 * most)))
+        return self._storages[-1]
+
+
+UNDER_LOCK = Reused()  #: of what runs from begin to end while one thread has Python's lock
+STREAM = Reused()  #: of tasks of the stream
