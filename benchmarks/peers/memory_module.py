@@ -6,36 +6,17 @@ import importlib
 import json
 import os
 import re
-import statistics
 import sys
-import time
-from pathlib import Path
-from typing import Any
 
 import nets
 import symbols
+from memory_status import seconds, status
 
 PACKAGE, NET, BATCH, *MIRROR = sys.argv[1:]
 if MIRROR:
     os.environ["MXNET_BACKWARD_DO_MIRROR"] = "1"
 mx = importlib.import_module(PACKAGE)
 SHAPES = {**nets.INPUTS, "resnet110": nets.INPUTS["resnet20"]}
-
-
-def status(key: str) -> int:
-    """A number of /proc/self/status in bytes."""
-    found = re.search(rf"{key}:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    return int(found[1]) << 10 if found else 0
-
-
-def seconds(step: Any) -> float:
-    """The median time of a step."""
-    times = []
-    for _ in range(5):
-        begin = time.perf_counter()
-        step()
-        times.append(time.perf_counter() - begin)
-    return statistics.median(times)
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from gnomon.runtime.devices import pool
 from gnomon.runtime.execution import threads
 from gnomon.runtime.kernels.family import family_of
 from gnomon.runtime.kernels.template import Template
-from gnomon.runtime.kernels.workspace import Reused, working_memory
+from gnomon.runtime.kernels.workspace import KEPT_BYTES, RUNS, Reused, working_memory
 from gnomon.runtime.libraries import gemm
 from gnomon.runtime.statements.prepare import Store, prepare
 
@@ -124,19 +124,28 @@ def test_adding_to_an_operand():
     assert b.tolist() == [9, 9, 9]
 
 
-@pytest.mark.parametrize("name", list(CASES))
-def test_memory_is_the_pools_between_runs(name):
-    """Once a shape was met, nothing of its temporaries is held: a run has them, and no copy."""
+@pytest.mark.parametrize("name", CASES)
+def test_no_template_holds_memory(name):
+    """What a run leaves is for the next one, of whatever work."""
     shapes, value = CASES[name]
     arrays = operands(shapes, 0)
+    RUNS.give(RUNS.take(1 << 16))
     before = pool.stats().used
-    made = Template(making(shapes, value), len(shapes))
-    assert pool.stats().used == before
     for _ in range(3):
-        made.run([address(a) for a in arrays])
+        made = Template(making(shapes, value), len(shapes))
+        for _ in range(2):
+            made.run([address(a) for a in arrays])
+        assert len(made._free) == 1
         assert pool.stats().used == before
     np.testing.assert_allclose(arrays[-1], EXPECTED[name](*arrays[:-1]), rtol=1e-5, atol=1e-5)
-    assert len(made._free) == 1
+
+
+def test_much_memory_is_the_pools_between_runs():
+    before = pool.stats().used
+    RUNS.give(RUNS.take(KEPT_BYTES + 1))
+    assert pool.stats().used <= before
+    RUNS.give(RUNS.take(1 << 20))
+    assert RUNS.take(100).nbytes >= 100
 
 
 def test_exceptions_leave_a_thread_without_a_workspace():

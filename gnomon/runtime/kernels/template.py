@@ -6,7 +6,8 @@ their argument blocks are addresses; where there are other steps, or numbers, al
 with different stand-ins, and the words that differ accordingly are what is looked for. A run takes
 a free copy of the steps, writes the addresses into its blocks and calls it; as many copies come to
 be as run at the same time. Of work that kernels do, these are other blocks alone; of other work all
-is made once more. Temporaries are one more operand, the workspace: a run has it from the pool.
+is made once more. Temporaries are parts of one more operand (see `workspace.py`), which a run has
+for its time: no template holds memory for each shape that came.
 """
 
 from __future__ import annotations
@@ -36,14 +37,13 @@ from gnomon.runtime.execution.stream import Pair, Task, place_of
 from gnomon.runtime.execution.threads import num_threads
 from gnomon.runtime.ffi import Block
 from gnomon.runtime.kernels.kernel import Kernel
-from gnomon.runtime.kernels.workspace import STREAM, Workspace
+from gnomon.runtime.kernels.workspace import KEPT_BYTES, RUNS, STREAM, Workspace
 
 Make = Callable[..., list[Step]]
 
 SPACING = 1 << 48  # between stand-ins, more than any memory; the first is beyond all addresses
 _SHIFT = 1 << 40  # times its number: how much an operand's second stand-in is further
 _ODD = 0x2D7A_5000_0000  # behind the stand-ins, where a workspace's is: no number looks like it
-STREAMED_BYTES = 16 << 20  # of a workspace that tasks of the stream share; one of more is a run's
 
 
 class Place(NamedTuple):
@@ -88,8 +88,8 @@ class Copy:
     """One set of steps, with its blocks, of which `take` says what a run fills in."""
 
     __slots__ = (
-        "_memory", "_parts", "_streamed", "blocks", "call", "needs", "slots", "step", "steps",
-        "words",
+        "_at", "_memory", "_parts", "_streamed", "blocks", "call", "needs", "slots", "step",
+        "steps", "words",
     )  # fmt: skip
 
     def __init__(self, steps: Sequence[Step], needs: Needs = NOTHING) -> None:
@@ -103,6 +103,7 @@ class Copy:
         self.words: list[tuple[int, int, int]] = []  # as `slots`, by the address of a word
         self.needs = needs
         self._parts = [(self.blocks[block].words, word, off) for block, word, off in needs.words]
+        self._at = 0  # where they are
         self._memory: Storage | None = None
         self._streamed: Streamed | None = None
 
@@ -113,16 +114,22 @@ class Copy:
     def run(self, addresses: Sequence[int], done: Done) -> None:
         """Do the work on these operands, once; no other run may be using this copy."""
         self.place(addresses)
-        nbytes = self.needs.nbytes
-        memory = pool.allocate(nbytes) if nbytes and self._memory is None else None
-        if memory is not None:
-            self.work_at(memory.address)
+        if self._memory is not None or not self.needs.nbytes:
+            self.call(done)
+            return
+        memory = RUNS.take(self.needs.nbytes)
+        self.work_at(memory.address)
         self.call(done)
+        RUNS.give(memory)
 
     def work_at(self, address: int) -> None:
         """From now on temporaries are there."""
+        if address == self._at:
+            return
+        self._at = 0  # until all words are written: an exception may come between any two
         for words, word, offset in self._parts:
             words[word] = address + offset
+        self._at = address
 
     def work_in(self, storage: Storage) -> None:
         """As `work_at`, for good: the copy keeps the memory."""
@@ -324,9 +331,9 @@ class Template:
         copy = self._streamed
         if copy is None:
             copy = self._streamed = self.reserve()
-            if 0 < copy.needs.nbytes <= STREAMED_BYTES:
+            if 0 < copy.needs.nbytes <= KEPT_BYTES:
                 copy.work_in(STREAM.of(copy.needs.nbytes))
-        if copy.needs.nbytes <= STREAMED_BYTES:
+        if copy.needs.nbytes <= KEPT_BYTES:
             return Task(copy.step, copy.pairs(addresses), keep=keep, timed=self)
         memory = pool.allocate(copy.needs.nbytes)
         pairs = copy.pairs(addresses, memory.address)
@@ -337,7 +344,7 @@ class Template:
         copy = self._streamed
         if copy is None or copy.step is not task.step or task.told is not None or not self.is_long:
             return
-        if copy.needs.nbytes > STREAMED_BYTES:
+        if copy.needs.nbytes > KEPT_BYTES:
             return
         spare = copy.streamed.spare
         if len(spare) < SPARE:
@@ -348,7 +355,7 @@ class Template:
     def streamed(self) -> Streamed | None:
         """How native code fills in the tasks; None where there were none, or each has memory."""
         copy = self._streamed
-        return None if copy is None or copy.needs.nbytes > STREAMED_BYTES else copy.streamed
+        return None if copy is None or copy.needs.nbytes > KEPT_BYTES else copy.streamed
 
     def reserve(self) -> Copy:
         """A copy of one's own, for a caller who sees to it that it runs once at a time."""

@@ -1,9 +1,9 @@
 """Workspaces: memory that steps work in, which templates have for the time of a run alone.
 
 While a template makes its steps, all temporaries are parts of one workspace, at stand-in addresses:
-so it learns how much a run needs, and which words say where. A run takes that much from the pool.
-Runs that follow each other may use the same memory again and again, without a word written: those
-that Python's own lock keeps apart, and those of the stream.
+so it learns how much a run needs, and which words say where. A run takes memory that lies spare, or
+the pool's. Runs that follow each other may use the same memory again and again, without a word
+written: those that Python's own lock keeps apart, and those of the stream.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from gnomon.runtime.devices import pool
 from gnomon.runtime.devices.pool import Storage
 
 ALIGNED = 64
+KEPT_BYTES = 16 << 20  # of a workspace that is kept for others
 T = TypeVar("T")
 
 
@@ -88,5 +89,31 @@ class Reused:
         return self._storages[-1]
 
 
+class Lent:
+    """Memory for runs that may be at the same time: there is as much as ran at once, for the next.
+
+    The pool itself takes some 5 us for a block, where it has many sizes.
+    """
+
+    __slots__ = ("_idle",)
+
+    def __init__(self) -> None:
+        self._idle: list[Storage] = []
+
+    def take(self, nbytes: int) -> Storage:
+        """At least so many bytes; what is not given back is the pool's once nothing holds it."""
+        try:
+            storage = self._idle.pop()
+        except IndexError:
+            return pool.allocate(nbytes)
+        return storage if storage.nbytes >= nbytes else pool.allocate(nbytes)
+
+    def give(self, storage: Storage) -> None:
+        """Leave memory of `take` to others, unless it is much."""
+        if storage.nbytes <= KEPT_BYTES:
+            self._idle.append(storage)
+
+
+RUNS = Lent()  #: of any run
 UNDER_LOCK = Reused()  #: of what runs from begin to end while one thread has Python's lock
 STREAM = Reused()  #: of tasks of the stream

@@ -44,7 +44,7 @@ from gnomon.runtime.statements.launch_code import (
 )
 
 HELD = 40_000  # work (see `kernel.GRAIN`) below which it does not pay to let others run meanwhile
-KEPT_BYTES = 1 << 20  # that a launch beside which others may run keeps to work in
+WORK_BYTES = 1 << 20  # that a launch beside which others may run keeps to work in
 NUMBERS = 60  # that can be told apart in a template
 T = TypeVar("T")
 
@@ -160,7 +160,7 @@ class Launch:
             raise NoLaunch
         # other threads come between Python's lines
         self.aside = self.copy.step.work > HELD or not fields.readable()
-        if needs > KEPT_BYTES and self.aside:
+        if needs > WORK_BYTES and self.aside:
             raise NoLaunch
         if needs:
             self.copy.work_in(pool.allocate(needs) if self.aside else UNDER_LOCK.of(needs))

@@ -1,0 +1,31 @@
+"""Worker: what imperative training steps hold: `memory_imperative.py PACKAGE NET SIZE`, as JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+PACKAGE, NET, SIZE = sys.argv[1:]
+sys.argv[1:] = [PACKAGE, "imperative"]  # what the module of the steps asks for
+
+import imperative_module  # noqa: E402  # it reads its arguments as it is imported
+from memory_status import seconds, status  # noqa: E402  # as above
+
+
+def main() -> None:
+    """Train, and print what is held."""
+    before = status("VmRSS")
+    step, wait, _ = imperative_module.setup(NET, int(SIZE))
+
+    def waited() -> None:
+        step()
+        wait()
+
+    for _ in range(20):
+        waited()
+    peak = status("VmHWM")
+    print(json.dumps({"seconds": seconds(waited), "peak": peak, "more": peak - before}))
+
+
+if __name__ == "__main__":
+    main()
