@@ -118,7 +118,7 @@ print(time.time() - began)
 """
 SIZES = "module", "lstm", "block", "attention", "recorded", "images"
 PROGRAMS = {"lenet": ("train", 32), "transformer": ("imperative", 2), "lstm": ("train", 20),
-            "resnet20": ("train", 32)}  # fmt: skip
+            "resnet20": ("train", 32), "resnet50": ("train", 4)}  # fmt: skip
 
 
 def printed(command: Sequence[str], cache: str) -> list[float]:

@@ -18,6 +18,7 @@ INPUTS = {
     "mlp": (784,),
     "lenet": (1, 28, 28),
     "resnet20": (3, 32, 32),
+    "resnet50": (3, 224, 224),
     "lstm": (STEPS, HIDDEN),
 }
 PROOF = 5  # steps after which the losses are compared
@@ -54,6 +55,18 @@ def blocks(depth: int = 20) -> Iterator[Block]:
             inputs = filters
 
 
+def bottlenecks() -> Iterator[Block]:
+    """Those of a residual network of 50 layers, version 1.5: the first of each stage has a
+    convolution as shortcut."""
+    inputs, size = 64, 56
+    for stage, units in enumerate((3, 4, 6, 3), 1):
+        for unit in range(1, units + 1):
+            stride = 2 if unit == 1 and stage > 1 else 1
+            size //= stride
+            yield Block(f"stage{stage}_unit{unit}", inputs, 32 << stage, stride, size)
+            inputs = 128 << stage
+
+
 def normalized(name: str, shape: tuple[int, ...], size: int) -> list[Layer]:
     """A convolution without bias, and its normalization."""
     found = Layer("conv", f"{name}_conv", shape, size * size, bias=False)
@@ -70,6 +83,17 @@ def resnet20() -> Iterator[Layer]:
     yield Layer("dense", "fc", (10, 64))
 
 
+def resnet50() -> Iterator[Layer]:
+    yield from normalized("stem", (64, 3, 7, 7), 112)
+    for name, inputs, filters, stride, size in bottlenecks():
+        yield from normalized(f"{name}_a", (filters, inputs, 1, 1), size * stride)
+        yield from normalized(f"{name}_b", (filters, filters, 3, 3), size)
+        yield from normalized(f"{name}_c", (4 * filters, filters, 1, 1), size)
+        if inputs != 4 * filters:
+            yield from normalized(f"{name}_short", (4 * filters, inputs, 1, 1), size)
+    yield Layer("dense", "fc", (CLASSES, 2048))
+
+
 LAYERS = {
     "mlp": [
         *(Layer("dense", "fc1", (128, 784)), Layer("dense", "fc2", (64, 128))),
@@ -81,6 +105,7 @@ LAYERS = {
         *(Layer("dense", "fc1", (500, 800)), Layer("dense", "fc2", (10, 500))),
     ],
     "resnet20": list(resnet20()),
+    "resnet50": list(resnet50()),
     "lstm": [
         *(Layer("cell", f"rnn_l{i}", (4 * HIDDEN, HIDDEN), STEPS) for i in range(RECURRENT)),
         Layer("dense", "fc", (10, HIDDEN)),

@@ -58,6 +58,21 @@ def resnet(mx: Any, depth: int) -> Any:
     return mx.sym.FullyConnected(mx.sym.Flatten(x), name="fc", num_hidden=nets.CLASSES)
 
 
+def resnet50(mx: Any, size: int) -> Any:
+    """The residual network of 50 layers for pictures of 224 by 224, version 1.5."""
+    x = relu(mx, normalized(mx, mx.sym.Variable("data"), "stem", 64, 7, 2))
+    x = mx.sym.Pooling(x, pool_type="max", kernel=(3, 3), stride=(2, 2), pad=(1, 1))
+    for name, inputs, filters, stride, _ in nets.bottlenecks():
+        y = relu(mx, normalized(mx, x, f"{name}_a", filters, 1))
+        y = relu(mx, normalized(mx, y, f"{name}_b", filters, 3, stride))
+        y = normalized(mx, y, f"{name}_c", 4 * filters, 1)
+        if inputs != 4 * filters:
+            x = normalized(mx, x, f"{name}_short", 4 * filters, 1, stride)
+        x = relu(mx, x + y)
+    x = mx.sym.Pooling(x, pool_type="avg", global_pool=True, kernel=(7, 7))
+    return mx.sym.FullyConnected(mx.sym.Flatten(x), name="fc", num_hidden=nets.CLASSES)
+
+
 def recurrent(mx: Any, x: Any, size: int) -> Any:
     """Two layers over (steps, batch, channels), from states of 0."""
     states = {name: mx.sym.zeros(shape=(nets.RECURRENT, size, nets.HIDDEN))

@@ -56,6 +56,26 @@ def resnet20() -> nn.Module:
     return nn.Sequential(normalized(3, 16, 3), nn.ReLU(), *blocks, *head)
 
 
+class Bottleneck(nn.Module):
+    """A convolution of few channels between two that change how many there are, and a shortcut."""
+
+    def __init__(self, name: str, inputs: int, filters: int, stride: int, size: int) -> None:
+        super().__init__()
+        self.a, self.b = normalized(inputs, filters, 1), normalized(filters, filters, 3, stride)
+        self.c, same = normalized(filters, 4 * filters, 1), inputs == 4 * filters
+        self.short = nn.Identity() if same else normalized(inputs, 4 * filters, 1, stride)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        inner = torch.relu(self.b(torch.relu(self.a(x))))
+        return torch.relu(self.short(x) + self.c(inner))
+
+
+def resnet50() -> nn.Module:
+    blocks = [Bottleneck(*block) for block in nets.bottlenecks()]
+    stem = normalized(3, 64, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, 1)
+    return nn.Sequential(*stem, *blocks, nn.AvgPool2d(7), nn.Flatten(), nn.Linear(2048, 10))
+
+
 class Lstm(nn.Module):
     """Recurrent layers, whose last output is classified."""
 
@@ -68,7 +88,7 @@ class Lstm(nn.Module):
         return self.fc(self.rnn(x)[0][:, -1])
 
 
-NETS = {"mlp": mlp, "lenet": lenet, "resnet20": resnet20, "lstm": Lstm}
+NETS = {"mlp": mlp, "lenet": lenet, "resnet20": resnet20, "resnet50": resnet50, "lstm": Lstm}
 
 
 def loaded(net: str) -> nn.Module:
