@@ -104,6 +104,8 @@ class LSTMPCell(LSTMCell):
         prefix, params: as for every block.
     """
 
+    _shown = "hidden"
+
     def __init__(
         self,
         hidden_size: int,
@@ -155,10 +157,8 @@ class LSTMPCell(LSTMCell):
         i2h_bias: Any,
         h2h_bias: Any,
     ) -> Any:
-        weights = i2h_weight, h2h_weight, i2h_bias, h2h_bias
-        i2h, h2h = self._products(F, inputs, states[0], self._step, weights)
-        both = F.elemwise_add(i2h, h2h, name=f"{self._step}plus0")
-        hidden, memory = self._gated(F, both, states[1], "hidden")
+        params = i2h_weight, h2h_weight, i2h_bias, h2h_bias
+        hidden, (_, memory) = super().hybrid_forward(F, inputs, states, *params)
         output = F.FullyConnected(
             hidden,
             h2r_weight,
