@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gnomon.base import ParamError, complaint
-from gnomon.gluon.rnn.base import HybridRecurrentCell, check_single  # noqa: F401  MXNet's has it
+from gnomon.gluon.rnn.base import How, HybridRecurrentCell, Unrolled, check_single  # noqa: F401  MXNet's
 from gnomon.gluon.rnn.cells import LSTMCell
 from gnomon.gluon.rnn.compound import BidirectionalCell, SequentialRNNCell  # noqa: F401  the same
 from gnomon.gluon.rnn.modifier import ModifierCell
@@ -62,19 +62,10 @@ class VariationalDropoutCell(ModifierCell):
         output, after = self.base_cell(inputs, [first, *states[1:]])
         return self._dropped(F, "output", self.drop_outputs, output), after
 
-    def unroll(
-        self,
-        length: int,
-        inputs: Any,
-        begin_state: Any = None,
-        layout: str = "NTC",
-        merge_outputs: bool | None = None,
-        valid_length: Any = None,
-    ) -> tuple[Any, list[Any]]:
+    def _unrolled(self, length: int, inputs: Any, begin_state: Any, how: How) -> Unrolled:
         if self.drop_states:
-            how = layout, merge_outputs, valid_length
-            return super().unroll(length, inputs, begin_state, *how)
-        self.reset()
+            return super()._unrolled(length, inputs, begin_state, how)
+        layout, merge_outputs, valid_length = how
         F, axes = functions(inputs), (time_axis(layout),)
         if self.drop_inputs:
             inputs = F.Dropout(merged(inputs, layout), p=self.drop_inputs, axes=axes)
