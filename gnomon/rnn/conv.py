@@ -9,7 +9,7 @@ from typing import Any
 from gnomon import symbol as sym
 from gnomon.base import ParamError, complaint
 from gnomon.rnn.base import BaseRNNCell, RNNParams
-from gnomon.rnn.cell import GRUCell, LSTMCell, Step
+from gnomon.rnn.cell import GRUCell, LSTMCell, RNNCell, Step
 from gnomon.symbol import Symbol
 
 LEAKY = functools.partial(sym.LeakyReLU, act_type="leaky", slope=0.2)
@@ -93,14 +93,10 @@ class ConvRNNCell(BaseConvRNNCell):
     [(0, 5, 8, 8)]
     """
 
-    _gate_names = ("",)
+    _gate_names = RNNCell._gate_names
     _prefix_by_default = "ConvRNN_"
 
-    def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> Step:
-        name = self._next_name()
-        i2h, h2h = self._products(inputs, states[0], name)
-        output = self._get_activation(i2h + h2h, self._activation, name=f"{name}out")
-        return output, [output]
+    __call__ = RNNCell.__call__
 
 
 class ConvLSTMCell(BaseConvRNNCell):

@@ -124,9 +124,6 @@ class RecurrentCell(Block):
 class HybridRecurrentCell(RecurrentCell, HybridBlock):
     """Base of cells that can be compiled."""
 
-    def __init__(self, prefix: str | None = None, params: Any = None) -> None:
-        super().__init__(prefix=prefix, params=params)
-
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
         name = type(self).__name__
         raise NotImplementedError(f"{name} must define hybrid_forward(self, F, inputs, states)")
