@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from gnomon.base import ParamError, complaint
-from gnomon.gluon.rnn.base import How, HybridRecurrentCell, Unrolled, check_single  # noqa: F401  MXNet's
+from gnomon.gluon.rnn.base import (
+    How,
+    HybridRecurrentCell,  # noqa: F401  MXNet's has it
+    Unrolled,
+    check_single,
+)
 from gnomon.gluon.rnn.cells import LSTMCell
 from gnomon.gluon.rnn.compound import BidirectionalCell, SequentialRNNCell  # noqa: F401  the same
 from gnomon.gluon.rnn.modifier import ModifierCell
