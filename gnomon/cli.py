@@ -35,6 +35,16 @@ else:  # a command imports what it needs alone
     serving = Later("gnomon.serving.command")
 
 
+# command -> its module, which has `options(parser)` and `main(options)`, and what it does
+MODULES: dict[str, tuple[Any, str]] = {
+    "im2rec": (im2rec, "list the images of a folder, pack record files"),
+    "launch": (launch, "start a program in several processes, by MPI"),
+    "inspect": (inspection, "tell what a model is, and what it needs here"),
+    "serve": (serving, "answer requests for models over HTTP"),
+    "onnx": (onnx, "write a network as an ONNX file, or read one"),
+}
+
+
 def positive(text: str) -> int:
     """A number of at least 1, for argparse.
 
@@ -68,26 +78,6 @@ def _demo(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     start = run.module if options.module else run.script
     return start(options.program, options.arguments)
-
-
-def _im2rec(options: argparse.Namespace) -> int:
-    return im2rec.main(options)
-
-
-def _launch(options: argparse.Namespace) -> int:
-    return launch.main(options)
-
-
-def _inspect(options: argparse.Namespace) -> int:
-    return inspection.main(options)
-
-
-def _serve(options: argparse.Namespace) -> int:
-    return serving.main(options)
-
-
-def _onnx(options: argparse.Namespace) -> int:
-    return onnx.main(options)
 
 
 def _doctor(_: argparse.Namespace) -> int:
@@ -148,30 +138,11 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     train.set_defaults(run=_demo)
 
     _run_options(commands)
-    packing = commands.add_parser("im2rec", help="list the images of a folder, pack record files")
-    packing.set_defaults(run=_im2rec)
-    if command == "im2rec":  # else its module is not imported
-        im2rec.options(packing)
-
-    several = commands.add_parser("launch", help="start a program in several processes, by MPI")
-    several.set_defaults(run=_launch)
-    if command == "launch":
-        launch.options(several)
-
-    model = commands.add_parser("inspect", help="tell what a model is, and what it needs here")
-    model.set_defaults(run=_inspect)
-    if command == "inspect":
-        inspection.options(model)
-
-    server = commands.add_parser("serve", help="answer requests for models over HTTP")
-    server.set_defaults(run=_serve)
-    if command == "serve":
-        serving.options(server)
-
-    exchange = commands.add_parser("onnx", help="write a network as an ONNX file, or read one")
-    exchange.set_defaults(run=_onnx)
-    if command == "onnx":
-        onnx.options(exchange)
+    for name, (module, does) in MODULES.items():
+        its = commands.add_parser(name, help=does)
+        its.set_defaults(run=lambda options, module=module: module.main(options))
+        if command == name:  # else its module is not imported
+            module.options(its)
 
     _cache_options(commands.add_parser("cache", help="prepare the kernels that are kept on disk"))
     examine = commands.add_parser("doctor", help="tell what this machine offers and lacks")

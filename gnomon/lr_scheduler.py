@@ -163,11 +163,11 @@ class _Decay(LRScheduler):
     def __init__(
         self,
         max_update: int,
-        base_lr: float,
-        final_lr: float,
-        warmup_steps: int,
-        warmup_begin_lr: float,
-        warmup_mode: str,
+        base_lr: float = 0.01,
+        final_lr: float = 0,
+        warmup_steps: int = 0,
+        warmup_begin_lr: float = 0,
+        warmup_mode: str = "linear",
     ) -> None:
         super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
         self._require("max_update", _counts(max_update, 1), "an int, 1 or more", max_update)
@@ -220,17 +220,6 @@ class CosineScheduler(_Decay):
     >>> round(CosineScheduler(max_update=10, base_lr=1.0)(5), 6)
     0.5
     """
-
-    def __init__(
-        self,
-        max_update: int,
-        base_lr: float = 0.01,
-        final_lr: float = 0,
-        warmup_steps: int = 0,
-        warmup_begin_lr: float = 0,
-        warmup_mode: str = "linear",
-    ) -> None:
-        super().__init__(max_update, base_lr, final_lr, warmup_steps, warmup_begin_lr, warmup_mode)
 
     def remaining(self, progress: float) -> float:
         return (1 + math.cos(math.pi * progress)) / 2

@@ -143,10 +143,13 @@ def _stub(name: str, space: str, kind: str) -> str:
 
 
 def _listed(module: ModuleType) -> list[str]:
-    """What the source of a module has as `__all__`: its names but for those found when asked."""
+    """The names of a module but for those found when asked: its `__all__`, or `x as x`."""
     tree = ast.parse(pathlib.Path(str(module.__file__)).read_text(encoding="utf-8"))
     assigned = {ast.unparse(n.targets[0]): n.value for n in tree.body if isinstance(n, ast.Assign)}
-    return ast.literal_eval(assigned["__all__"]) if "__all__" in assigned else []
+    if "__all__" in assigned:
+        return ast.literal_eval(assigned["__all__"])
+    names = [a for n in tree.body if isinstance(n, ast.ImportFrom) for a in n.names]
+    return [a.name for a in names if a.asname == a.name]
 
 
 def _imported(module: str, name: str, thing: object) -> str:

@@ -6,6 +6,7 @@ import pickle
 import pytest
 
 from gnomon import base
+from gnomon.gluon import nn
 
 
 @pytest.mark.parametrize(
@@ -62,3 +63,13 @@ def test_errors_are_pickled_with_their_text(kind):
 def test_nearest_is_silent_where_nothing_is_close():
     assert base.nearest("xyzzy", ["momentum"]) == ""
     assert base.nearest("MOMENTUM", ["Momentum"]) == "; did you mean 'Momentum'?"
+
+
+def test_what_is_missing_is_said_of_the_class_that_was_called():
+    class Own(nn.Conv2D):  # a program's, which leaves out what the base must have
+        def __init__(self):
+            super().__init__(4)
+
+    for make in (lambda: nn.Conv2D(4), Own):
+        with pytest.raises(TypeError, match=r"^Conv2D\.__init__\(\) missing .* 'kernel_size'"):
+            make()

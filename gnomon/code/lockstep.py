@@ -26,26 +26,6 @@ from gnomon.expr.functions.primitive import PRIMITIVES, convert
 from gnomon.expr.reducer import Reducer
 from gnomon.expr.term import Term
 from gnomon.plan.gpu import grid
-from gnomon.plan.gpu.grid import (
-    WARP,
-    Accumulator,
-    Area,
-    Barrier,
-    Combine,
-    Elements,
-    Entry,
-    Fetch,
-    Grid,
-    Join,
-    Loop,
-    Result,
-    Running,
-    Set,
-    Share,
-    Shuffle,
-    When,
-    Wide,
-)
 from gnomon.plan.ir import Fold, Let, Put, reducer_of
 from gnomon.plan.operand import Operand
 from gnomon.plan.scratch import TASK
@@ -67,8 +47,8 @@ class Memory(Protocol):
 
 
 def run(
-    program: Grid,
-    entry: Entry,
+    program: grid.Grid,
+    entry: grid.Entry,
     slots: Mapping[Hashable, int],
     shape: tuple[int, int, int],
     memory: Memory,
@@ -79,8 +59,8 @@ def run(
         DeviceError: a thread does what is not defined on a GPU.
     """
     blocks, x, y = shape
-    if x * y % WARP:
-        raise DeviceError(f"launch: expected whole warps of {WARP} threads, got {x} x {y}")
+    if x * y % grid.WARP:
+        raise DeviceError(f"launch: expected whole warps of {grid.WARP} threads, got {x} x {y}")
     each = max(1, AT_ONCE // (x * y))
     with np.errstate(all="ignore"):
         for first in range(0, blocks, each):
@@ -101,8 +81,8 @@ class Lanes:
 
     def __init__(
         self,
-        program: Grid,
-        entry: Entry,
+        program: grid.Grid,
+        entry: grid.Entry,
         slots: Mapping[Hashable, int],
         shape: tuple[int, int, int],
         blocks: range,
@@ -126,26 +106,26 @@ class Lanes:
         self.scopes: list[dict[Hashable, Any]] = [{}]
         self.base: dict[int, Any] = {}
         self.accumulators: dict[int, list[Array]] = {}
-        self.shared: dict[Area, _Shared] = {}
+        self.shared: dict[grid.Area, _Shared] = {}
         self.lanes = 1  # elements that a thread takes at once
         self.moved: Mapping[tuple[Hashable, int], int] = {}
         self.handlers: dict[type, Callable[[Any], None]] = {
             Let: lambda s: self.value(s.term),
             Put: self.put,
             Fold: self.fold,
-            Loop: self.loop,
-            When: self.when,
-            Wide: self.wide,
-            Elements: lambda s: self.program(s.body),
-            Set: lambda s: self.assign(s.into, self.given(s.values)),
-            Combine: self.combined,
-            Join: self.join,
-            Running: self.running,
-            Shuffle: self.shuffled,
-            Share: self.share,
-            Fetch: self.fetch,
-            Barrier: self.barrier,
-            Result: self.result,
+            grid.Loop: self.loop,
+            grid.When: self.when,
+            grid.Wide: self.wide,
+            grid.Elements: lambda s: self.program(s.body),
+            grid.Set: lambda s: self.assign(s.into, self.given(s.values)),
+            grid.Combine: self.combined,
+            grid.Join: self.join,
+            grid.Running: self.running,
+            grid.Shuffle: self.shuffled,
+            grid.Share: self.share,
+            grid.Fetch: self.fetch,
+            grid.Barrier: self.barrier,
+            grid.Result: self.result,
         }
 
     def program(self, body: Sequence[grid.Stmt]) -> None:
@@ -173,7 +153,7 @@ class Lanes:
 
     # -- loops ----------------------------------------------------------------------------------
 
-    def loop(self, loop: Loop) -> None:
+    def loop(self, loop: grid.Loop) -> None:
         number, until, step = (self.value(t) for t in (loop.first, loop.until, loop.step))
         active = self.active & (number < until)
         while active.any():
@@ -191,12 +171,12 @@ class Lanes:
         if variables:
             self.base[variables[0]] = number
 
-    def when(self, when: When) -> None:
+    def when(self, when: grid.When) -> None:
         with self.scope(self.active & self.value(when.condition)):
             if self.active.any():
                 self.program(when.body)
 
-    def wide(self, wide: Wide) -> None:
+    def wide(self, wide: grid.Wide) -> None:
         first = self.spread(self.value(wide.first))
         with self.scope(self.active):
             self.base[wide.variable] = first
@@ -218,14 +198,14 @@ class Lanes:
         """A fold that each thread makes alone."""
         for term in fold.terms:
             dtypes = reducer_of(term).dtypes(tuple(a.dtype for a in term.args))
-            into = Accumulator(-term.id, dtypes)
+            into = grid.Accumulator(-term.id, dtypes)
             starts = reducer_of(term).start(term.args[0].dtype)
             self.accumulators.pop(into.number, None)  # of as many elements at once as before
             self.assign(into, [self.full(s, d) for s, d in zip(starts, dtypes, strict=True)])
-            self.nest(fold, 0, Combine(reducer_of(term), into, term.args))
-            self.result(Result(term, into))
+            self.nest(fold, 0, grid.Combine(reducer_of(term), into, term.args))
+            self.result(grid.Result(term, into))
 
-    def nest(self, fold: Fold, depth: int, step: Combine) -> None:
+    def nest(self, fold: Fold, depth: int, step: grid.Combine) -> None:
         """The loops of a fold from `depth` on."""
         if depth == len(fold.vars):
             self.combined(step)
@@ -249,7 +229,7 @@ class Lanes:
 
     # -- accumulators ---------------------------------------------------------------------------
 
-    def assign(self, into: Accumulator, values: Sequence[Any]) -> None:
+    def assign(self, into: grid.Accumulator, values: Sequence[Any]) -> None:
         """The threads that are active take new values."""
         old = self.accumulators.get(into.number) or [self.full(0, d) for d in into.dtypes]
         self.accumulators[into.number] = [
@@ -257,24 +237,24 @@ class Lanes:
             for new, kept, d in zip(values, old, into.dtypes, strict=True)
         ]
 
-    def combined(self, stmt: Combine) -> None:
+    def combined(self, stmt: grid.Combine) -> None:
         new, old = self.given(stmt.values), self.accumulators[stmt.into.number]
         self.assign(stmt.into, self.combine(stmt.reducer, old, new))
 
-    def given(self, values: Sequence[Term] | Accumulator) -> list[Any]:
+    def given(self, values: Sequence[Term] | grid.Accumulator) -> list[Any]:
         """The values of Terms, or those that an accumulator has."""
-        if isinstance(values, Accumulator):
+        if isinstance(values, grid.Accumulator):
             return list(self.accumulators[values.number])
         return [self.value(t) for t in values]
 
-    def join(self, stmt: Join) -> None:
+    def join(self, stmt: grid.Join) -> None:
         given = [self.value(t) for t in stmt.values]
         for k in range(self.lanes):
             new = [v[k] if np.ndim(v) > 1 else v for v in given]
             old = self.accumulators[stmt.into.number]
             self.assign(stmt.into, self.combine(stmt.reducer, old, new))
 
-    def running(self, stmt: Running) -> None:
+    def running(self, stmt: grid.Running) -> None:
         reducer, exclusive = stmt.term.payload
         value = self.spread(self.value(stmt.term.args[0]))
         found = []
@@ -285,14 +265,14 @@ class Lanes:
             found.append((before if exclusive else self.accumulators[stmt.into.number])[0])
         self.scopes[-1][stmt.term.id] = np.stack(found) if self.lanes > 1 else found[0]
 
-    def result(self, stmt: Result) -> None:
+    def result(self, stmt: grid.Result) -> None:
         for k, value in enumerate(self.accumulators[stmt.source.number]):
             self.scopes[-1][stmt.key(k)] = value
 
     # -- other threads --------------------------------------------------------------------------
 
-    def shuffled(self, stmt: Shuffle) -> None:
-        many = min(WARP, int(self.registers["ntid.x"]))
+    def shuffled(self, stmt: grid.Shuffle) -> None:
+        many = min(grid.WARP, int(self.registers["ntid.x"]))
         groups = self.active.reshape(-1, many)
         if (groups.any(1) != groups.all(1)).any():
             raise DeviceError(
@@ -309,13 +289,13 @@ class Lanes:
         moved = [v.reshape(-1, many)[:, source].reshape(-1) for v in values]
         self.assign(stmt.into, moved)
 
-    def barrier(self, _: Barrier) -> None:
+    def barrier(self, _: grid.Barrier) -> None:
         blocks = self.active.reshape(-1, self.size)
         if (blocks.any(1) != blocks.all(1)).any():
             raise DeviceError("barrier: expected every thread of the block, some are elsewhere")
         self.all.barriers[self.active] += 1
 
-    def area(self, area: Area) -> _Shared:
+    def area(self, area: grid.Area) -> _Shared:
         """What all blocks have in an area, which must lie inside of the entry's memory."""
         if area.start + area.size * area.places > self.entry.shared:
             raise DeviceError(f"shared memory: {area} ends beyond {self.entry.shared} bytes")
@@ -323,7 +303,9 @@ class Lanes:
             self.shared[area] = _Shared(area.places * (self.count // self.size))
         return self.shared[area]
 
-    def shared_places(self, accumulator: Accumulator, area: Area, place: Term, k: int) -> Array:
+    def shared_places(
+        self, accumulator: grid.Accumulator, area: grid.Area, place: Term, k: int
+    ) -> Array:
         """Where the threads' value `k` of an accumulator lies among the places of all blocks."""
         within = self.spread(self.value(place) * len(accumulator.dtypes) + k)[self.active]
         if ((within < 0) | (within >= area.places)).any():
@@ -333,7 +315,7 @@ class Lanes:
         block = np.arange(self.count)[self.active] // self.size
         return np.asarray(block * area.places + within)
 
-    def share(self, stmt: Share) -> None:
+    def share(self, stmt: grid.Share) -> None:
         shared = self.area(stmt.area)
         for k, value in enumerate(self.accumulators[stmt.source.number]):
             places = self.shared_places(stmt.source, stmt.area, stmt.place, k)
@@ -341,7 +323,7 @@ class Lanes:
             shared.watch.write(places, self.actors(self.active), bits)
             shared.bits[places], shared.written[places] = bits, True
 
-    def fetch(self, stmt: Fetch) -> None:
+    def fetch(self, stmt: grid.Fetch) -> None:
         shared, found = self.area(stmt.area), []
         for k, dtype in enumerate(stmt.into.dtypes):
             places = self.shared_places(stmt.into, stmt.area, stmt.place, k)

@@ -19,23 +19,6 @@ from gnomon.code.target import Target
 from gnomon.code.values import Arguments
 from gnomon.expr.term import Arena, Term
 from gnomon.plan.gpu import grid
-from gnomon.plan.gpu.grid import (
-    Accumulator,
-    Area,
-    Barrier,
-    Combine,
-    Elements,
-    Fetch,
-    Join,
-    Loop,
-    Result,
-    Running,
-    Set,
-    Share,
-    Shuffle,
-    When,
-    Wide,
-)
 from gnomon.plan.ir import Fold, Let, Put, reducer_of
 from gnomon.plan.operand import Operand
 from gnomon.plan.scratch import TASK
@@ -63,19 +46,19 @@ class ThreadBlockWriter(LoopWriter):
             Let: self.let,
             Put: self.put,
             Fold: self.fold,
-            Loop: self.loop,
-            When: self.when,
-            Wide: self.wide,
-            Elements: self.elements,
-            Set: self.set,
-            Combine: self.combined,
-            Join: self.join,
-            Running: self.running,
-            Shuffle: self.shuffled,
-            Share: self.share,
-            Fetch: self.fetched,
-            Barrier: self.barrier,
-            Result: self.resulting,
+            grid.Loop: self.loop,
+            grid.When: self.when,
+            grid.Wide: self.wide,
+            grid.Elements: self.elements,
+            grid.Set: self.set,
+            grid.Combine: self.combined,
+            grid.Join: self.join,
+            grid.Running: self.running,
+            grid.Shuffle: self.shuffled,
+            grid.Share: self.share,
+            grid.Fetch: self.fetched,
+            grid.Barrier: self.barrier,
+            grid.Result: self.resulting,
         }
 
     def program(self, body: Sequence[grid.Stmt]) -> None:
@@ -241,7 +224,7 @@ class ThreadBlockWriter(LoopWriter):
 
     # -- loops ----------------------------------------------------------------------------------
 
-    def loop(self, loop: Loop) -> None:
+    def loop(self, loop: grid.Loop) -> None:
         first, until, step = (self.value(t) for t in (loop.first, loop.until, loop.step))
         with self.e.for_range(first, until, step) as number, self.scope():
             self.locate(loop.variables, number)
@@ -257,11 +240,11 @@ class ThreadBlockWriter(LoopWriter):
         if variables:
             self.base[variables[0]] = number
 
-    def when(self, when: When) -> None:
+    def when(self, when: grid.When) -> None:
         with self.e.when(self.value(when.condition)), self.scope():
             self.program(when.body)
 
-    def wide(self, wide: Wide) -> None:
+    def wide(self, wide: grid.Wide) -> None:
         first = self.value(wide.first)
         if wide.width == 1:
             with self.scope():
@@ -274,7 +257,7 @@ class ThreadBlockWriter(LoopWriter):
             self.program(wide.body)
             self.moved = {}
 
-    def elements(self, elements: Elements) -> None:
+    def elements(self, elements: grid.Elements) -> None:
         if statements(elements.body) <= self.e.target.segment:
             self.program(elements.body)
             return
@@ -298,13 +281,13 @@ class ThreadBlockWriter(LoopWriter):
         for term in fold.terms:
             reducer = reducer_of(term)
             dtypes = reducer.dtypes(tuple(a.dtype for a in term.args))
-            into = Accumulator(-term.id, dtypes)
+            into = grid.Accumulator(-term.id, dtypes)
             starts = zip(reducer.start(term.args[0].dtype), dtypes, strict=True)
             self.store_all(into, [self.e.constant(s, d, self.lanes) for s, d in starts])
-            self.nest(fold, 0, Combine(reducer, into, term.args))
-            self.resulting(Result(term, into))
+            self.nest(fold, 0, grid.Combine(reducer, into, term.args))
+            self.resulting(grid.Result(term, into))
 
-    def nest(self, fold: Fold, depth: int, step: Combine) -> None:
+    def nest(self, fold: Fold, depth: int, step: grid.Combine) -> None:
         """The loops of a fold from `depth` on."""
         if depth == len(fold.vars):
             self.combined(step)
@@ -317,7 +300,7 @@ class ThreadBlockWriter(LoopWriter):
 
     # -- accumulators ---------------------------------------------------------------------------
 
-    def kept(self, accumulator: Accumulator) -> list[str]:
+    def kept(self, accumulator: grid.Accumulator) -> list[str]:
         """Where an accumulator of as many lanes as values have here lies on the stack."""
         key = accumulator.number, self.lanes
         found = self.places.get(key)
@@ -325,7 +308,7 @@ class ThreadBlockWriter(LoopWriter):
             found = self.places[key] = [self.e.alloca(d, self.lanes) for d in accumulator.dtypes]
         return found
 
-    def join(self, stmt: Join) -> None:
+    def join(self, stmt: grid.Join) -> None:
         """Lane by lane into an accumulator of one lane."""
         values, lanes = [self.value(t) for t in stmt.values], self.lanes
         self.lanes = 1
@@ -334,7 +317,7 @@ class ThreadBlockWriter(LoopWriter):
             self.store_all(stmt.into, self.combine(stmt.reducer, self.load_all(stmt.into), new))
         self.lanes = lanes
 
-    def running(self, stmt: Running) -> None:
+    def running(self, stmt: grid.Running) -> None:
         """Lane by lane into an accumulator of one lane, whose values are lanes of the scan."""
         reducer, exclusive = stmt.term.payload
         value, lanes, found = self.value(stmt.term.args[0]), self.lanes, []
@@ -347,35 +330,35 @@ class ThreadBlockWriter(LoopWriter):
         self.lanes = lanes
         self.scopes[-1][stmt.term.id] = self.joined(found) if lanes > 1 else found[0]
 
-    def load_all(self, accumulator: Accumulator) -> list[Value]:
+    def load_all(self, accumulator: grid.Accumulator) -> list[Value]:
         pairs = zip(self.kept(accumulator), accumulator.dtypes, strict=True)
         lanes = self.lanes
         return [self.e.do(f"load {type_of(d, lanes)}, ptr {p}", d, lanes) for p, d in pairs]
 
-    def store_all(self, accumulator: Accumulator, values: Sequence[Value]) -> None:
+    def store_all(self, accumulator: grid.Accumulator, values: Sequence[Value]) -> None:
         for place, value in zip(self.kept(accumulator), values, strict=True):
             self.e.line(f"store {self.e.spread(value, self.lanes)}, ptr {place}")
 
-    def set(self, stmt: Set) -> None:
+    def set(self, stmt: grid.Set) -> None:
         self.store_all(stmt.into, self.given(stmt.values))
 
-    def combined(self, stmt: Combine) -> None:
+    def combined(self, stmt: grid.Combine) -> None:
         new = self.given(stmt.values)
         self.store_all(stmt.into, self.combine(stmt.reducer, self.load_all(stmt.into), new))
 
-    def given(self, values: Sequence[Term] | Accumulator) -> list[Value]:
+    def given(self, values: Sequence[Term] | grid.Accumulator) -> list[Value]:
         """The values of Terms, or those that an accumulator has."""
-        if isinstance(values, Accumulator):
+        if isinstance(values, grid.Accumulator):
             return self.load_all(values)
         return [self.value(t) for t in values]
 
-    def resulting(self, stmt: Result) -> None:
+    def resulting(self, stmt: grid.Result) -> None:
         for k, value in enumerate(self.load_all(stmt.source)):
             self.scopes[-1][stmt.key(k)] = value
 
     # -- other threads --------------------------------------------------------------------------
 
-    def share(self, stmt: Share) -> None:
+    def share(self, stmt: grid.Share) -> None:
         for place, value in zip(
             self.shared_places(stmt.source, stmt.area, stmt.place),
             self.load_all(stmt.source),
@@ -384,7 +367,7 @@ class ThreadBlockWriter(LoopWriter):
             size = value.dtype.size  # without it the code is for four bytes
             self.e.line(f"store {value}, ptr addrspace(3) {place}, align {size}")
 
-    def fetched(self, stmt: Fetch) -> None:
+    def fetched(self, stmt: grid.Fetch) -> None:
         places = zip(
             self.shared_places(stmt.into, stmt.area, stmt.place), stmt.into.dtypes, strict=True
         )
@@ -394,7 +377,9 @@ class ThreadBlockWriter(LoopWriter):
         ]
         self.store_all(stmt.into, values)
 
-    def shared_places(self, accumulator: Accumulator, area: Area, place: Term) -> list[str]:
+    def shared_places(
+        self, accumulator: grid.Accumulator, area: grid.Area, place: Term
+    ) -> list[str]:
         """Where the values of an accumulator lie in shared memory."""
         e, count = self.e, len(accumulator.dtypes)
         first = self.int("mul", self.value(place), e.index(count))
@@ -404,11 +389,11 @@ class ThreadBlockWriter(LoopWriter):
         kind = f"i{8 * area.size}"
         return [e.do(f"getelementptr {kind}, {base}, {slot}", dt.int64).name for slot in slots]
 
-    def barrier(self, _: Barrier) -> None:
+    def barrier(self, _: grid.Barrier) -> None:
         self.e.declared.add("declare void @llvm.nvvm.barrier0()")
         self.e.line("call void @llvm.nvvm.barrier0()")
 
-    def shuffled(self, stmt: Shuffle) -> None:
+    def shuffled(self, stmt: grid.Shuffle) -> None:
         values = [self.exchanged(stmt.mode, v, stmt.place) for v in self.load_all(stmt.source)]
         self.store_all(stmt.into, values)
 

@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from importlib.machinery import PathFinder
+from types import ModuleType
 from typing import Any
 
 from gnomon.base import UnknownNameError, nearest
@@ -169,6 +170,25 @@ def resolving(
         return elsewhere(package, name, (*own, *homes))
 
     return offering(package, find, lambda: sorted({*own, *homes}))
+
+
+def public(module: str, modules: Iterable[str] = ()) -> list[str]:
+    """The names that an `__init__` has imported without an underscore, and these `modules`.
+
+    Other modules of its folder are attributes too, once they are imported.
+    """
+    own = vars(sys.modules[module]).items()
+    plain = [n for n, value in own if not (n.startswith("_") or isinstance(value, ModuleType))]
+    return sorted({*plain, *modules})
+
+
+def showing(module: str, modules: Iterable[str] = ()) -> tuple[Find, Names]:
+    """`__getattr__` and `__dir__` of an `__init__` whose `public` names are those it imports."""
+
+    def names() -> list[str]:
+        return public(module, modules)
+
+    return offering(module, lambda name: elsewhere(module, name, names()), names)
 
 
 def finding(module: str, known: Iterable[str]) -> tuple[Find, Names]:

@@ -6,46 +6,26 @@ The file of an iterator is imported when it is first asked for: those of images 
 from typing import TYPE_CHECKING
 
 from gnomon.compatibility.absent import resolving
-from gnomon.io import io
-from gnomon.io.desc import DataBatch, DataDesc
-from gnomon.io.iterator import DataIter
+from gnomon.io import io as io
+from gnomon.io.desc import DataBatch as DataBatch, DataDesc as DataDesc
+from gnomon.io.iterator import DataIter as DataIter
 
 if TYPE_CHECKING:
-    from gnomon.io.array_iter import NDArrayIter
-    from gnomon.io.csv_iter import CSVIter
-    from gnomon.io.image_det_record import ImageDetRecordIter
+    from gnomon.io.array_iter import NDArrayIter as NDArrayIter
+    from gnomon.io.csv_iter import CSVIter as CSVIter
+    from gnomon.io.image_det_record import ImageDetRecordIter as ImageDetRecordIter
     from gnomon.io.image_record import (
-        ImageRecordInt8Iter,
-        ImageRecordIter,
-        ImageRecordIter_v1,
-        ImageRecordUInt8Iter,
-        ImageRecordUInt8Iter_v1,
+        ImageRecordInt8Iter as ImageRecordInt8Iter,
+        ImageRecordIter as ImageRecordIter,
+        ImageRecordIter_v1 as ImageRecordIter_v1,
+        ImageRecordUInt8Iter as ImageRecordUInt8Iter,
+        ImageRecordUInt8Iter_v1 as ImageRecordUInt8Iter_v1,
     )
-    from gnomon.io.libsvm import LibSVMIter
-    from gnomon.io.mnist import MNISTIter
-    from gnomon.io.prefetch import PrefetchingIter
-    from gnomon.io.resize import ResizeIter
-    from gnomon.io.source import MXDataIter
-
-__all__ = [
-    "CSVIter",
-    "ImageDetRecordIter",
-    "ImageRecordInt8Iter",
-    "ImageRecordIter",
-    "ImageRecordIter_v1",
-    "ImageRecordUInt8Iter",
-    "ImageRecordUInt8Iter_v1",
-    "LibSVMIter",
-    "MNISTIter",
-    "DataBatch",
-    "DataDesc",
-    "DataIter",
-    "MXDataIter",
-    "NDArrayIter",
-    "PrefetchingIter",
-    "ResizeIter",
-    "io",
-]
+    from gnomon.io.libsvm import LibSVMIter as LibSVMIter
+    from gnomon.io.mnist import MNISTIter as MNISTIter
+    from gnomon.io.prefetch import PrefetchingIter as PrefetchingIter
+    from gnomon.io.resize import ResizeIter as ResizeIter
+    from gnomon.io.source import MXDataIter as MXDataIter
 
 _FILES = {
     "array_iter": "NDArrayIter",
@@ -60,4 +40,4 @@ _FILES = {
     "source": "MXDataIter",
 }
 
-__getattr__, __dir__ = resolving(__name__, _FILES, __all__)
+__getattr__, __dir__ = resolving(__name__, _FILES, ("DataBatch", "DataDesc", "DataIter", "io"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -140,6 +140,21 @@ class EvalMetric(KeywordHints):
             "output_names": self.output_names,
             "label_names": self.label_names,
         }
+
+
+class NamedMetric(EvalMetric):
+    """Base of metrics that have no options, only a name of their class."""
+
+    _name: ClassVar[str]
+
+    def __init__(
+        self,
+        name: str | None = None,
+        output_names: Sequence[str] | None = None,
+        label_names: Sequence[str] | None = None,
+    ) -> None:
+        name = self._name if name is None else name
+        super().__init__(name, output_names, label_names, has_global_stats=True)
 
 
 def _paired(value: Value) -> list[tuple[str, float]]:

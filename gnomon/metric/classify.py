@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -127,9 +127,11 @@ class _Binary(EvalMetric):
     `macro` averages one score per update; `micro` scores all counts since the reset together.
     """
 
+    _name: ClassVar[str]
+
     def __init__(
         self,
-        name: str,
+        name: str | None = None,
         output_names: Sequence[str] | None = None,
         label_names: Sequence[str] | None = None,
         average: str = "macro",
@@ -138,6 +140,7 @@ class _Binary(EvalMetric):
             where = type(self).__name__
             raise ParamError(complaint(where, "average", "'macro' or 'micro'", average))
         self.average = average
+        name = self._name if name is None else name
         super().__init__(name, output_names, label_names, average=average, has_global_stats=True)
 
     def score(self, counts: Counts) -> float:
@@ -186,14 +189,7 @@ class _Binary(EvalMetric):
 class F1(_Binary):
     """F1 score, the harmonic mean of precision and recall, of a two-class problem."""
 
-    def __init__(
-        self,
-        name: str = "f1",
-        output_names: Sequence[str] | None = None,
-        label_names: Sequence[str] | None = None,
-        average: str = "macro",
-    ) -> None:
-        super().__init__(name, output_names, label_names, average)
+    _name = "f1"
 
     def score(self, counts: Counts) -> float:
         return counts.f1()
@@ -203,14 +199,7 @@ class F1(_Binary):
 class MCC(_Binary):
     """Matthews correlation coefficient of a two-class problem, from -1 to 1."""
 
-    def __init__(
-        self,
-        name: str = "mcc",
-        output_names: Sequence[str] | None = None,
-        label_names: Sequence[str] | None = None,
-        average: str = "macro",
-    ) -> None:
-        super().__init__(name, output_names, label_names, average)
+    _name = "mcc"
 
     def score(self, counts: Counts) -> float:
         return counts.mcc()

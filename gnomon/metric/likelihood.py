@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gnomon.base import ShapeError, complaint
-from gnomon.metric.base import EvalMetric, numbers, register
+from gnomon.metric.base import EvalMetric, NamedMetric, numbers, register
 
 
 def chosen_probabilities(where: str, label: np.ndarray, pred: np.ndarray) -> np.ndarray:
@@ -102,16 +102,10 @@ class Perplexity(EvalMetric):
 
 
 @register
-class Loss(EvalMetric):
+class Loss(NamedMetric):
     """Mean of all elements of the outputs; labels are not looked at."""
 
-    def __init__(
-        self,
-        name: str = "loss",
-        output_names: Sequence[str] | None = None,
-        label_names: Sequence[str] | None = None,
-    ) -> None:
-        super().__init__(name, output_names, label_names, has_global_stats=True)
+    _name = "loss"
 
     def update(self, _: Any, preds: Any) -> None:
         for pred in preds if isinstance(preds, (list, tuple)) else [preds]:
@@ -123,23 +117,11 @@ class Loss(EvalMetric):
 class Torch(Loss):
     """Loss under the name `torch`."""
 
-    def __init__(
-        self,
-        name: str = "torch",
-        output_names: Sequence[str] | None = None,
-        label_names: Sequence[str] | None = None,
-    ) -> None:
-        super().__init__(name, output_names, label_names)
+    _name = "torch"
 
 
 @register
 class Caffe(Loss):
     """Loss under the name `caffe`."""
 
-    def __init__(
-        self,
-        name: str = "caffe",
-        output_names: Sequence[str] | None = None,
-        label_names: Sequence[str] | None = None,
-    ) -> None:
-        super().__init__(name, output_names, label_names)
+    _name = "caffe"

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from gnomon.base import ParamError, ShapeError, complaint
-from gnomon.metric.base import EvalMetric, Value, check_label_shapes, register
+from gnomon.metric.base import EvalMetric, NamedMetric, Value, check_label_shapes, register
 
 
-class _MeanError(EvalMetric):
+class _MeanError(NamedMetric):
     """Base of metrics that average one error per batch, whatever the batch's size."""
 
     def error(self, difference: np.ndarray) -> float:
@@ -35,13 +35,7 @@ class _MeanError(EvalMetric):
 class MAE(_MeanError):
     """Mean absolute error."""
 
-    def __init__(
-        self,
-        name: str = "mae",
-        output_names: Sequence[str] | None = None,
-        label_names: Sequence[str] | None = None,
-    ) -> None:
-        super().__init__(name, output_names, label_names, has_global_stats=True)
+    _name = "mae"
 
     def error(self, difference: np.ndarray) -> float:
         return float(np.abs(difference).mean())
@@ -51,13 +45,7 @@ class MAE(_MeanError):
 class MSE(_MeanError):
     """Mean squared error."""
 
-    def __init__(
-        self,
-        name: str = "mse",
-        output_names: Sequence[str] | None = None,
-        label_names: Sequence[str] | None = None,
-    ) -> None:
-        super().__init__(name, output_names, label_names, has_global_stats=True)
+    _name = "mse"
 
     def error(self, difference: np.ndarray) -> float:
         return float(np.square(difference).mean())
@@ -67,13 +55,7 @@ class MSE(_MeanError):
 class RMSE(_MeanError):
     """Mean over the batches of the root of each one's mean squared error."""
 
-    def __init__(
-        self,
-        name: str = "rmse",
-        output_names: Sequence[str] | None = None,
-        label_names: Sequence[str] | None = None,
-    ) -> None:
-        super().__init__(name, output_names, label_names, has_global_stats=True)
+    _name = "rmse"
 
     def error(self, difference: np.ndarray) -> float:
         return math.sqrt(float(np.square(difference).mean()))

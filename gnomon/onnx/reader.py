@@ -26,7 +26,6 @@ from gnomon.symbol.apply import apply
 
 UNKNOWN = -1
 DEPTH = 32  # of functions within functions
-FOLDED = 1 << 16  # elements that a folded constant may have, where it is no weight
 
 
 class Value:

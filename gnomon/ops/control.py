@@ -14,7 +14,7 @@ from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, complai
 from gnomon.dtype import DType
 from gnomon.ground.lock import load_module
 from gnomon.ops.derive import Needs
-from gnomon.ops.infer import UNKNOWN, Shape, from_border, to_border
+from gnomon.ops.infer import UNKNOWN, Partly, Shape, from_border, to_border
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import Dims, count, param
 
@@ -159,11 +159,7 @@ class Control(Op):
         raise NotImplementedError(f"{self.name}: says nothing of learn")
 
     def infer_shape(
-        self,
-        in_shapes: Sequence[Shape | None],
-        out_shapes: Sequence[Shape | None] | None = None,
-        *,
-        zero_unknown: bool = True,
+        self, in_shapes: Partly, out_shapes: Partly | None = None, *, zero_unknown: bool = True
     ) -> tuple[Known, Known, Known]:
         """As `Op.infer_shape`."""
         both = (in_shapes, out_shapes or ())

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gnomon.ops.op import Op
 
 Shapes = tuple[tuple[int, ...], ...]
+Maybe = Sequence[Expr | None]
 MaybeShapes = tuple[tuple[int, ...] | None, ...]
 DTypes = tuple[DType, ...]
 
@@ -40,11 +41,7 @@ def everything(op: Op) -> Needs:
 
 
 def gradient(
-    op: Op,
-    out_grads: Sequence[Expr | None],
-    inputs: Sequence[Expr],
-    outputs: Sequence[Expr | None],
-    context: Mapping[str, Any],
+    op: Op, out_grads: Maybe, inputs: Sequence[Expr], outputs: Maybe, context: Mapping[str, Any]
 ) -> tuple[Expr | None, ...]:
     """The gradient of each argument by differentiating `op.forward`.
 
@@ -65,11 +62,7 @@ def _real(x: Expr | None) -> Any:
 
 
 def _derived(
-    op: Op,
-    out_grads: Sequence[Expr | None],
-    inputs: Sequence[Expr],
-    outputs: Sequence[Expr | None],
-    context: Mapping[str, Any],
+    op: Op, out_grads: Maybe, inputs: Sequence[Expr], outputs: Maybe, context: Mapping[str, Any]
 ) -> tuple[Expr | None, ...]:
     """As `gradient`; what is known for data of these layouts is taken over to those given."""
     parts = [*out_grads, *inputs, *outputs]
@@ -138,11 +131,7 @@ def _frozen(x: Any) -> Any:
 
 
 def _by_rule(
-    op: Op,
-    out_grads: Sequence[Expr | None],
-    inputs: Sequence[Expr],
-    outputs: Sequence[Expr | None],
-    context: Mapping[str, Any],
+    op: Op, out_grads: Maybe, inputs: Sequence[Expr], outputs: Maybe, context: Mapping[str, Any]
 ) -> tuple[Expr | None, ...]:
     # stand-ins: one buffer may be two arguments, and each needs its own share
     stand_ins = [Buffer(x.shape, x.dtype) for x in inputs]

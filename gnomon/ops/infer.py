@@ -21,6 +21,8 @@ from gnomon.ops.param import Axis
 
 T = TypeVar("T")
 Shape = tuple[int, ...]
+Partly = Sequence[Shape | None]  # shapes, of which some are not known
+Inferred = tuple[list[Shape | None], list[Shape | None], list[Shape | None]]
 F = TypeVar("F", bound="Facts[Any]")
 
 

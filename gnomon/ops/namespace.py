@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from gnomon.compatibility.absent import Find, Names, elsewhere, offering
+from gnomon.compatibility.absent import Find, Names, elsewhere, offering, public
 from gnomon.ground.lock import load_module
 from gnomon.ops import registry
 from gnomon.ops.signature import namespaced
@@ -54,15 +54,16 @@ class Functions:
             lambda: sorted({*own, *names_of(space)}),
         )
 
-    def top(self, own: Iterable[str]) -> tuple[Find, Names]:
-        """The same for the package itself, which has the other namespaces too."""
+    def top(self) -> tuple[Find, Names]:
+        """The same for the package itself, which has what it imports and the other namespaces."""
 
         def find(name: str) -> Any:
             if name in SPACES:
                 return load_module(f"{self._package}.{name}")
             return self.find("", name)
 
-        return offering(self._package, find, lambda: sorted({*own, *SPACES, *names_of("")}))
+        package = self._package
+        return offering(package, find, lambda: sorted({*public(package, SPACES), *names_of("")}))
 
 
 def full_names(space: str, name: str) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from gnomon.dtype import DType
 from gnomon.expr.node import Expr
 from gnomon.ops import derive, given, infer, registry
 from gnomon.ops.case import Cases
-from gnomon.ops.infer import Shape, Shapes, Types
+from gnomon.ops.infer import Inferred, Partly, Shape, Shapes, Types
 from gnomon.ops.param import Param, annotated, declared, kinds, parse_fields, show
 
 C = TypeVar("C", bound="type[Op]")
@@ -297,12 +297,8 @@ class Op:
         return values
 
     def infer_shape(
-        self,
-        in_shapes: Sequence[Shape | None],
-        out_shapes: Sequence[Shape | None] | None = None,
-        *,
-        zero_unknown: bool = True,
-    ) -> tuple[list[Shape | None], list[Shape | None], list[Shape | None]]:
+        self, in_shapes: Partly, out_shapes: Partly | None = None, *, zero_unknown: bool = True
+    ) -> Inferred:
         """Shapes of arguments, outputs and states from what is known of arguments and outputs.
 
         None is an unknown shape and 0 an unknown dimension; with `zero_unknown=False` 0 is a size.

@@ -17,7 +17,7 @@ from gnomon.dtype import DType
 from gnomon.ground.record import record
 from gnomon.ops import registry
 from gnomon.ops.derive import Needs
-from gnomon.ops.infer import UNKNOWN, Shape, from_border, to_border
+from gnomon.ops.infer import UNKNOWN, Inferred, Partly, Shape, from_border, to_border
 from gnomon.ops.op import Op, describe
 from gnomon.ops.param import Parameter
 from gnomon.ops.requests import check_requests
@@ -202,12 +202,8 @@ class PropertyOp(Op):
         return int(self.meaning.num_visible_outputs())
 
     def infer_shape(
-        self,
-        in_shapes: Sequence[Shape | None],
-        out_shapes: Sequence[Shape | None] | None = None,
-        *,
-        zero_unknown: bool = True,
-    ) -> tuple[list[Shape | None], list[Shape | None], list[Shape | None]]:
+        self, in_shapes: Partly, out_shapes: Partly | None = None, *, zero_unknown: bool = True
+    ) -> Inferred:
         names = self.arguments()
         if len(in_shapes) != len(names):
             expected = f"{len(names)} of them: {', '.join(names) or 'none'}"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from gnomon.expr import fn
 from gnomon.expr.node import Expr
 from gnomon.optimizer.base import Optimizer, register
-from gnomon.optimizer.fused import Rates
+from gnomon.optimizer.fused import Exprs, Rates
 from gnomon.optimizer.sgd import zeros_like
 
 
@@ -27,9 +26,7 @@ class AdaDelta(Optimizer):
     def create_state(self, index: Any, weight: Any) -> Any:
         return zeros_like(weight), zeros_like(weight)
 
-    def formula(
-        self, weight: Expr, grad: Expr, states: Sequence[Expr], rates: Rates
-    ) -> Sequence[Expr]:
+    def formula(self, weight: Expr, grad: Expr, states: Exprs, rates: Rates) -> Exprs:
         grad = self._clipped(grad)
         square = states[0] * self.rho + grad * grad * (1 - self.rho)
         step = fn.sqrt(states[1] + self.epsilon) / fn.sqrt(square + self.epsilon) * grad

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from gnomon.expr import fn
 from gnomon.expr.node import Expr
 from gnomon.optimizer.base import Optimizer, register
-from gnomon.optimizer.fused import Rates
+from gnomon.optimizer.fused import Exprs, Rates
 from gnomon.optimizer.sgd import zeros_like
 
 
@@ -34,9 +33,7 @@ class Adamax(Optimizer):
     def _numbers(self, index: Any, lr: float, wd: float) -> tuple[float, ...]:
         return lr / (1 - self.beta1 ** self._index_update_count[index]), wd
 
-    def formula(
-        self, weight: Expr, grad: Expr, states: Sequence[Expr], rates: Rates
-    ) -> Sequence[Expr]:
+    def formula(self, weight: Expr, grad: Expr, states: Exprs, rates: Rates) -> Exprs:
         grad = self._clipped(grad + rates.wd * weight)
         mean = states[0] * self.beta1 + grad * (1 - self.beta1)
         largest = fn.maximum(states[1] * self.beta2, fn.abs(grad))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from gnomon.expr import fn
 from gnomon.expr.node import Expr
 from gnomon.optimizer.adaptive import Adam
 from gnomon.optimizer.base import register
-from gnomon.optimizer.fused import Rates
+from gnomon.optimizer.fused import Exprs, Rates
 
 
 @register
@@ -27,9 +26,7 @@ class AdamW(Adam):
         corrected = super()._numbers(index, lr, wd)[0]
         return lr, wd, corrected if self.correct_bias else lr
 
-    def formula(
-        self, weight: Expr, grad: Expr, states: Sequence[Expr], rates: Rates
-    ) -> Sequence[Expr]:
+    def formula(self, weight: Expr, grad: Expr, states: Exprs, rates: Rates) -> Exprs:
         grad = self._clipped(grad)
         mean = states[0] * self.beta1 + grad * (1 - self.beta1)
         square = states[1] * self.beta2 + grad * grad * (1 - self.beta2)

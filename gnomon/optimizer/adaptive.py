@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from gnomon.expr import fn
 from gnomon.expr.node import Expr
 from gnomon.ops.update import AdamUpdate, RmsPropUpdate, bounded
 from gnomon.optimizer.base import Optimizer, register
-from gnomon.optimizer.fused import Rates
+from gnomon.optimizer.fused import Exprs, Rates
 from gnomon.optimizer.sgd import zeros_like
 
 
@@ -46,9 +45,7 @@ class Adam(Optimizer):
         count = self._index_update_count[index]
         return lr * math.sqrt(1 - self.beta2**count) / (1 - self.beta1**count), wd
 
-    def formula(
-        self, weight: Expr, grad: Expr, states: Sequence[Expr], rates: Rates
-    ) -> Sequence[Expr]:
+    def formula(self, weight: Expr, grad: Expr, states: Exprs, rates: Rates) -> Exprs:
         settings = {"beta1": self.beta1, "beta2": self.beta2, "epsilon": self.epsilon}
         return self._operator(AdamUpdate, weight, grad, states, rates, **settings)
 
@@ -68,9 +65,7 @@ class AdaGrad(Optimizer):
     def create_state(self, index: Any, weight: Any) -> Any:
         return zeros_like(weight)
 
-    def formula(
-        self, weight: Expr, grad: Expr, states: Sequence[Expr], rates: Rates
-    ) -> Sequence[Expr]:
+    def formula(self, weight: Expr, grad: Expr, states: Exprs, rates: Rates) -> Exprs:
         grad = self._clipped(grad)
         history = states[0] + grad * grad
         step = grad / fn.sqrt(history + self.float_stable_eps) + weight * rates.wd
@@ -106,18 +101,14 @@ class RMSProp(Optimizer):
     def create_state(self, index: Any, weight: Any) -> Any:
         return tuple(zeros_like(weight) for _ in range(3 if self.centered else 1))
 
-    def formula(
-        self, weight: Expr, grad: Expr, states: Sequence[Expr], rates: Rates
-    ) -> Sequence[Expr]:
+    def formula(self, weight: Expr, grad: Expr, states: Exprs, rates: Rates) -> Exprs:
         if self.centered:
             return self._centred(weight, grad, states, rates)
         settings = {"gamma1": self.gamma1, "epsilon": self.epsilon}
         settings["clip_weights"] = self.clip_weights or -1.0
         return self._operator(RmsPropUpdate, weight, grad, states, rates, **settings)
 
-    def _centred(
-        self, weight: Expr, grad: Expr, states: Sequence[Expr], rates: Rates
-    ) -> Sequence[Expr]:
+    def _centred(self, weight: Expr, grad: Expr, states: Exprs, rates: Rates) -> Exprs:
         grad = self._clipped(grad + rates.wd * weight)
         square = states[0] * self.gamma1 + grad * grad * (1 - self.gamma1)
         mean = states[1] * self.gamma1 + grad * (1 - self.gamma1)

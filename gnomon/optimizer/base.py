@@ -27,7 +27,7 @@ from gnomon.ndarray.core.tape import changes
 from gnomon.ndarray.lazy.invoke import check_write
 from gnomon.ops.update import Update, bounded
 from gnomon.optimizer.checked import METHODS, one_by_one
-from gnomon.optimizer.fused import FusedUpdates, Given, Item, Join, Rates
+from gnomon.optimizer.fused import Exprs, FusedUpdates, Given, Item, Join, Rates
 from gnomon.optimizer.rows import push_sparse
 from gnomon.registry import class_name, enter_class
 
@@ -145,9 +145,7 @@ class Optimizer(KeywordHints):
     def create_state(self, index: Any, weight: Any) -> Any:
         """The arrays an update keeps between calls for one weight: None, an NDArray, or a tuple."""
 
-    def formula(
-        self, weight: Expr, grad: Expr, states: Sequence[Expr], rates: Rates
-    ) -> Sequence[Expr]:
+    def formula(self, weight: Expr, grad: Expr, states: Exprs, rates: Rates) -> Exprs:
         """The new weight and the new states, as expressions of the old ones and the gradient.
 
         The gradient is rescaled already, but not clipped. `rates.lr` and `rates.wd` are rate and
@@ -446,10 +444,10 @@ class Optimizer(KeywordHints):
         kind: type[Update],
         weight: Expr,
         grad: Expr,
-        states: Sequence[Expr],
+        states: Exprs,
         rates: Rates,
         **settings: Any,
-    ) -> Sequence[Expr]:
+    ) -> Exprs:
         """The formula of an update operator, its rates as expressions."""
         bound = self.clip_gradient or -1.0
         op = kind(lr=0.0, clip_gradient=bound, **settings)

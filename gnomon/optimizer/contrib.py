@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from gnomon import ndarray as nd
@@ -11,7 +10,7 @@ from gnomon.expr import fn
 from gnomon.expr.ext.reduce import broadcast_to, reduce
 from gnomon.expr.node import Expr
 from gnomon.optimizer.base import Optimizer, register
-from gnomon.optimizer.fused import Rates
+from gnomon.optimizer.fused import Exprs, Rates
 
 
 @register
@@ -32,9 +31,7 @@ class GroupAdaGrad(Optimizer):
             raise GnomonError(complaint("GroupAdaGrad", "weight", expected, weight.shape))
         return nd.zeros((weight.shape[0], 1), weight.context, weight.dtype)
 
-    def formula(
-        self, weight: Expr, grad: Expr, states: Sequence[Expr], rates: Rates
-    ) -> Sequence[Expr]:
+    def formula(self, weight: Expr, grad: Expr, states: Exprs, rates: Rates) -> Exprs:
         if self.wd:
             raise GnomonError(complaint("GroupAdaGrad", "wd", "0: it has no decay", self.wd))
         grad = self._clipped(grad)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from gnomon.expr.node import Expr
 from gnomon.optimizer.base import Optimizer, register
-from gnomon.optimizer.fused import Rates
+from gnomon.optimizer.fused import Exprs, Rates
 from gnomon.optimizer.sgd import zeros_like
 
 
@@ -27,9 +26,7 @@ class DCASGD(Optimizer):
         momentum = zeros_like(weight) if self.momentum else None
         return momentum, weight.copy()
 
-    def formula(
-        self, weight: Expr, grad: Expr, states: Sequence[Expr], rates: Rates
-    ) -> Sequence[Expr]:
+    def formula(self, weight: Expr, grad: Expr, states: Exprs, rates: Rates) -> Exprs:
         *momenta, previous = states
         grad = self._clipped(grad)
         late = grad * grad * self.lamda * (weight - previous)

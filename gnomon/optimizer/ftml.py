@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from gnomon.expr import fn
 from gnomon.expr.node import Expr
 from gnomon.optimizer.base import Optimizer, register
-from gnomon.optimizer.fused import Rates
+from gnomon.optimizer.fused import Exprs, Rates
 from gnomon.optimizer.sgd import zeros_like
 
 
@@ -38,9 +37,7 @@ class FTML(Optimizer):
         of_root = (1 - self.beta1**count) / lr if lr else math.inf
         return lr, wd, of_root, 1 / (1 - self.beta2**count)
 
-    def formula(
-        self, weight: Expr, grad: Expr, states: Sequence[Expr], rates: Rates
-    ) -> Sequence[Expr]:
+    def formula(self, weight: Expr, grad: Expr, states: Exprs, rates: Rates) -> Exprs:
         of_root, of_square = rates.more
         grad = self._clipped(grad + rates.wd * weight)
         square = states[1] * self.beta2 + grad * grad * (1 - self.beta2)

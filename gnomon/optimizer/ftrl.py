@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from gnomon.expr.node import Expr
 from gnomon.ops.update import FtrlUpdate
 from gnomon.optimizer.base import Optimizer, register
-from gnomon.optimizer.fused import Rates
+from gnomon.optimizer.fused import Exprs, Rates
 from gnomon.optimizer.sgd import zeros_like
 
 
@@ -32,9 +31,7 @@ class Ftrl(Optimizer):
     def create_state(self, index: Any, weight: Any) -> Any:
         return zeros_like(weight), zeros_like(weight)  # z, n
 
-    def formula(
-        self, weight: Expr, grad: Expr, states: Sequence[Expr], rates: Rates
-    ) -> Sequence[Expr]:
+    def formula(self, weight: Expr, grad: Expr, states: Exprs, rates: Rates) -> Exprs:
         settings = {"lamda1": self.lamda1, "beta": self.beta}
         new = self._operator(FtrlUpdate, weight, grad, states, rates, **settings)
         return rates.moved(new, (weight, *states))

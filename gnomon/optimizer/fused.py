@@ -31,8 +31,9 @@ _PLACE = attrgetter("_address")
 #: where an array is: pending, or in which memory
 _MEMORY = attrgetter("_pending_in", "_chunk.address", "_offset")
 
+Exprs = Sequence[Expr]
 #: (weight, gradient, states, rates) -> the new weight and the new states, all of one dtype
-Formula = Callable[[Expr, Expr, Sequence[Expr], "Rates"], Sequence[Expr]]
+Formula = Callable[[Expr, Expr, Exprs, "Rates"], Exprs]
 
 
 @record(slots=False)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from gnomon.expr import fn
 from gnomon.expr.node import Expr
 from gnomon.optimizer.base import Optimizer, register
-from gnomon.optimizer.fused import Rates
+from gnomon.optimizer.fused import Exprs, Rates
 from gnomon.optimizer.norms import norm
 from gnomon.optimizer.sgd import zeros_like
 
@@ -52,9 +51,7 @@ class LAMB(Optimizer):
         count = self._index_update_count[index]
         return lr, wd, 1 / (1 - self.beta1**count), 1 / (1 - self.beta2**count)
 
-    def formula(
-        self, weight: Expr, grad: Expr, states: Sequence[Expr], rates: Rates
-    ) -> Sequence[Expr]:
+    def formula(self, weight: Expr, grad: Expr, states: Exprs, rates: Rates) -> Exprs:
         of_mean, of_square = rates.more
         grad = self._clipped(grad)
         mean = states[0] * self.beta1 + grad * (1 - self.beta1)

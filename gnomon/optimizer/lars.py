@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from gnomon.expr import fn
 from gnomon.expr.node import Expr
 from gnomon.optimizer.base import register
-from gnomon.optimizer.fused import Rates
+from gnomon.optimizer.fused import Exprs, Rates
 from gnomon.optimizer.norms import norm
 from gnomon.optimizer.sgd import SGD
 
@@ -50,9 +49,7 @@ class LARS(SGD):
         self._last_rates[index] = rate
         return lr, wd, momentum, not str(self.idx2name.get(index, index)).endswith(_PLAIN)
 
-    def formula(
-        self, weight: Expr, grad: Expr, states: Sequence[Expr], rates: Rates
-    ) -> Sequence[Expr]:
+    def formula(self, weight: Expr, grad: Expr, states: Exprs, rates: Rates) -> Exprs:
         momentum, scaled = rates.more
         size, slope = norm(weight), norm(grad)
         fit = self.eta * size / (slope + rates.wd * size + self.eps)

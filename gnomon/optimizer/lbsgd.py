@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from gnomon.base import ParamError, complaint
 from gnomon.expr import fn
 from gnomon.expr.node import Expr
 from gnomon.optimizer.base import register
-from gnomon.optimizer.fused import Rates
+from gnomon.optimizer.fused import Exprs, Rates
 from gnomon.optimizer.norms import square_sum
 from gnomon.optimizer.sgd import SGD, zeros_like
 
@@ -81,9 +80,7 @@ class LBSGD(SGD):
         risen = {"linear": part, "power2": part * part, "sqrt": math.sqrt(part)}
         return 1 + (self.batch_scale - 1) * risen.get(self.warmup_strategy, 0.0)
 
-    def formula(
-        self, weight: Expr, grad: Expr, states: Sequence[Expr], rates: Rates
-    ) -> Sequence[Expr]:
+    def formula(self, weight: Expr, grad: Expr, states: Exprs, rates: Rates) -> Exprs:
         if len(states) != bool(self.momentum) + self._gathers:
             expected = "a momentum, and the sum of gradients (which MXNet's files lack), if wanted"
             raise ParamError(complaint("LBSGD", "states", expected, f"{len(states)} arrays"))

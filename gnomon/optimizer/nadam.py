@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from gnomon.expr import fn
 from gnomon.expr.node import Expr
 from gnomon.optimizer.base import Optimizer, register
-from gnomon.optimizer.fused import Rates
+from gnomon.optimizer.fused import Exprs, Rates
 from gnomon.optimizer.sgd import zeros_like
 
 
@@ -51,9 +50,7 @@ class Nadam(Optimizer):
         of_mean = ahead / (1 - self.m_schedule * ahead)
         return lr, wd, of_grad, of_mean, 1 / (1 - self.beta2**count)
 
-    def formula(
-        self, weight: Expr, grad: Expr, states: Sequence[Expr], rates: Rates
-    ) -> Sequence[Expr]:
+    def formula(self, weight: Expr, grad: Expr, states: Exprs, rates: Rates) -> Exprs:
         of_grad, of_mean, of_square = rates.more
         grad = self._clipped(grad + rates.wd * weight)
         mean = states[0] * self.beta1 + grad * (1 - self.beta1)

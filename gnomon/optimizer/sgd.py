@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from gnomon import ndarray as nd
@@ -10,7 +9,7 @@ from gnomon.expr import fn
 from gnomon.expr.node import Expr
 from gnomon.ops.update import NagMomUpdate, SgdMomUpdate, SgdUpdate, SignSgdUpdate, Update
 from gnomon.optimizer.base import Optimizer, register
-from gnomon.optimizer.fused import Rates
+from gnomon.optimizer.fused import Exprs, Rates
 
 
 def zeros_like(weight: Any) -> Any:
@@ -42,9 +41,7 @@ class SGD(Optimizer):
     def create_state(self, index: Any, weight: Any) -> Any:
         return zeros_like(weight) if self.momentum else None
 
-    def formula(
-        self, weight: Expr, grad: Expr, states: Sequence[Expr], rates: Rates
-    ) -> Sequence[Expr]:
+    def formula(self, weight: Expr, grad: Expr, states: Exprs, rates: Rates) -> Exprs:
         if not states:
             return self._operator(SgdUpdate, weight, grad, states, rates)
         kind, momentum = self._with_momentum, self.momentum
@@ -95,9 +92,7 @@ class Signum(Optimizer):
     def create_state(self, index: Any, weight: Any) -> Any:
         return zeros_like(weight) if self.momentum else None
 
-    def formula(
-        self, weight: Expr, grad: Expr, states: Sequence[Expr], rates: Rates
-    ) -> Sequence[Expr]:
+    def formula(self, weight: Expr, grad: Expr, states: Exprs, rates: Rates) -> Exprs:
         if not states:
             return self._operator(SignSgdUpdate, weight, grad, states, rates)
         step = self._clipped(grad) + rates.wd * weight
@@ -113,8 +108,6 @@ class Test(Optimizer):
     def create_state(self, index: Any, weight: Any) -> Any:
         return zeros_like(weight)
 
-    def formula(
-        self, weight: Expr, grad: Expr, states: Sequence[Expr], rates: Rates
-    ) -> Sequence[Expr]:
+    def formula(self, weight: Expr, grad: Expr, states: Exprs, rates: Rates) -> Exprs:
         new = weight + grad
         return new, new

@@ -16,38 +16,27 @@ from gnomon.compatibility.absent import resolving
 
 if TYPE_CHECKING:
     from gnomon.profiler.control import (
-        dump,
-        dump_profile,
-        dumps,
-        pause,
-        profiler_set_config,
-        profiler_set_state,
-        resume,
-        set_config,
-        set_kvstore_handle,
-        set_state,
+        dump as dump,
+        dump_profile as dump_profile,
+        dumps as dumps,
+        pause as pause,
+        profiler_set_config as profiler_set_config,
+        profiler_set_state as profiler_set_state,
+        resume as resume,
+        set_config as set_config,
+        set_kvstore_handle as set_kvstore_handle,
+        set_state as set_state,
     )
-    from gnomon.profiler.objects import Counter, Domain, Event, Frame, Marker, Task, scope
+    from gnomon.profiler.objects import (
+        Counter as Counter,
+        Domain as Domain,
+        Event as Event,
+        Frame as Frame,
+        Marker as Marker,
+        Task as Task,
+        scope as scope,
+    )
 
-__all__ = [
-    "Counter",
-    "Domain",
-    "Event",
-    "Frame",
-    "Marker",
-    "Task",
-    "dump",
-    "dump_profile",
-    "dumps",
-    "pause",
-    "profiler_set_config",
-    "profiler_set_state",
-    "resume",
-    "scope",
-    "set_config",
-    "set_kvstore_handle",
-    "set_state",
-]
 
 _FILES = {
     "control": "dump dump_profile dumps pause profiler_set_config profiler_set_state resume"

@@ -1,63 +1,37 @@
 """`mx.rnn`: recurrent cells of symbols, sentences in buckets, checkpoints of both."""
 
-from gnomon.io import DataBatch, DataDesc, DataIter
-from gnomon.rnn import rnn, rnn_cell
-from gnomon.rnn.io import BucketSentenceIter, encode_sentences
+from gnomon.compatibility.absent import showing as _showing
+from gnomon.io import DataBatch as DataBatch, DataDesc as DataDesc, DataIter as DataIter
+from gnomon.rnn import rnn as rnn, rnn_cell as rnn_cell
+from gnomon.rnn.io import (
+    BucketSentenceIter as BucketSentenceIter,
+    encode_sentences as encode_sentences,
+)
 from gnomon.rnn.rnn import (
-    do_rnn_checkpoint,
-    load_checkpoint,
-    load_rnn_checkpoint,
-    rnn_unroll,
-    save_checkpoint,
-    save_rnn_checkpoint,
+    do_rnn_checkpoint as do_rnn_checkpoint,
+    load_checkpoint as load_checkpoint,
+    load_rnn_checkpoint as load_rnn_checkpoint,
+    rnn_unroll as rnn_unroll,
+    save_checkpoint as save_checkpoint,
+    save_rnn_checkpoint as save_rnn_checkpoint,
 )
 from gnomon.rnn.rnn_cell import (
-    BaseConvRNNCell,
-    BaseRNNCell,
-    BidirectionalCell,
-    ConvGRUCell,
-    ConvLSTMCell,
-    ConvRNNCell,
-    DropoutCell,
-    FusedRNNCell,
-    GRUCell,
-    LSTMCell,
-    ModifierCell,
-    ResidualCell,
-    RNNCell,
-    RNNParams,
-    SequentialRNNCell,
-    ZoneoutCell,
+    BaseConvRNNCell as BaseConvRNNCell,
+    BaseRNNCell as BaseRNNCell,
+    BidirectionalCell as BidirectionalCell,
+    ConvGRUCell as ConvGRUCell,
+    ConvLSTMCell as ConvLSTMCell,
+    ConvRNNCell as ConvRNNCell,
+    DropoutCell as DropoutCell,
+    FusedRNNCell as FusedRNNCell,
+    GRUCell as GRUCell,
+    LSTMCell as LSTMCell,
+    ModifierCell as ModifierCell,
+    ResidualCell as ResidualCell,
+    RNNCell as RNNCell,
+    RNNParams as RNNParams,
+    SequentialRNNCell as SequentialRNNCell,
+    ZoneoutCell as ZoneoutCell,
 )
 
-__all__ = [
-    "BaseConvRNNCell",
-    "BaseRNNCell",
-    "BidirectionalCell",
-    "BucketSentenceIter",
-    "ConvGRUCell",
-    "ConvLSTMCell",
-    "ConvRNNCell",
-    "DataBatch",
-    "DataDesc",
-    "DataIter",
-    "DropoutCell",
-    "FusedRNNCell",
-    "GRUCell",
-    "LSTMCell",
-    "ModifierCell",
-    "RNNCell",
-    "RNNParams",
-    "ResidualCell",
-    "SequentialRNNCell",
-    "ZoneoutCell",
-    "do_rnn_checkpoint",
-    "encode_sentences",
-    "load_checkpoint",
-    "load_rnn_checkpoint",
-    "rnn",
-    "rnn_cell",
-    "rnn_unroll",
-    "save_checkpoint",
-    "save_rnn_checkpoint",
-]
+__getattr__, __dir__ = _showing(__name__, ("rnn", "rnn_cell"))

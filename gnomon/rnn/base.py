@@ -143,6 +143,12 @@ class BaseRNNCell(KeywordHints):
             merge_outputs: whether the outputs are one symbol or a list; as they come by default.
         """
         self.reset()
+        return self._unrolled(length, inputs, begin_state, layout, merge_outputs)
+
+    def _unrolled(
+        self, length: int, inputs: Any, begin_state: Any, layout: str, merge_outputs: bool | None
+    ) -> tuple[Any, list[Any]]:
+        """What `unroll` does, behind the reset."""
         inputs = as_steps(length, inputs, layout)
         states = self.begin_state() if begin_state is None else begin_state
         outputs = []

@@ -90,15 +90,9 @@ class SequentialRNNCell(CompoundCell):
             after += new
         return inputs, after
 
-    def unroll(
-        self,
-        length: int,
-        inputs: Any,
-        begin_state: Any = None,
-        layout: str = "NTC",
-        merge_outputs: bool | None = None,
+    def _unrolled(
+        self, length: int, inputs: Any, begin_state: Any, layout: str, merge_outputs: bool | None
     ) -> tuple[Any, list[Any]]:
-        self.reset()
         states = self.begin_state() if begin_state is None else begin_state
         after: list[Any] = []
         for cell, mine in self._dealt(states):
@@ -134,15 +128,9 @@ class BidirectionalCell(CompoundCell):
     def __call__(self, inputs: Any, states: Any) -> Any:
         raise NotImplementedError("BidirectionalCell: cannot be stepped: call unroll")
 
-    def unroll(
-        self,
-        length: int,
-        inputs: Any,
-        begin_state: Any = None,
-        layout: str = "NTC",
-        merge_outputs: bool | None = None,
+    def _unrolled(
+        self, length: int, inputs: Any, begin_state: Any, layout: str, merge_outputs: bool | None
     ) -> tuple[Any, list[Any]]:
-        self.reset()
         inputs = as_steps(length, inputs, layout)
         states = self.begin_state() if begin_state is None else begin_state
         (l_cell, l_begin), (r_cell, r_begin) = self._dealt(states)

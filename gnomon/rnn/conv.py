@@ -9,7 +9,7 @@ from typing import Any
 from gnomon import symbol as sym
 from gnomon.base import ParamError, complaint
 from gnomon.rnn.base import BaseRNNCell, RNNParams
-from gnomon.rnn.cell import GRUCell, LSTMCell, Step
+from gnomon.rnn.cell import GRUCell, LSTMCell, RNNCell, Step
 from gnomon.symbol import Symbol
 
 LEAKY = functools.partial(sym.LeakyReLU, act_type="leaky", slope=0.2)
@@ -63,21 +63,10 @@ class BaseConvRNNCell(BaseRNNCell):
         self._into = {
             "kernel": i2h_kernel, "stride": i2h_stride, "pad": i2h_pad, "dilate": i2h_dilate,
         }  # fmt: skip
-        weights, biases = (
-            (i2h_weight_initializer, h2h_weight_initializer),
-            (
-                i2h_bias_initializer,
-                h2h_bias_initializer,
-            ),
-        )
-        self._iW, self._hW = (
-            self.params.get(f"{group}_weight", init=start)
-            for group, start in zip(("i2h", "h2h"), weights, strict=True)
-        )
-        self._iB, self._hB = (
-            self.params.get(f"{group}_bias", init=start)
-            for group, start in zip(("i2h", "h2h"), biases, strict=True)
-        )
+        self._iW = self.params.get("i2h_weight", init=i2h_weight_initializer)
+        self._hW = self.params.get("h2h_weight", init=h2h_weight_initializer)
+        self._iB = self.params.get("i2h_bias", init=i2h_bias_initializer)
+        self._hB = self.params.get("h2h_bias", init=h2h_bias_initializer)
         data = sym.Variable("data")
         state = sym.Convolution(data, num_filter=num_hidden, layout=conv_layout, **self._into)
         self._state_shape = (0, *state.infer_shape(data=tuple(input_shape))[1][0][1:])
@@ -89,10 +78,8 @@ class BaseConvRNNCell(BaseRNNCell):
 
     def _products(self, inputs: Symbol, state: Symbol, name: str) -> tuple[Symbol, Symbol]:
         """The convolutions of all gates: of the input, and of the state."""
-        shared = {
-            "num_filter": self._num_hidden * len(self._gate_names),
-            "layout": self._layout,
-        }
+        filters = self._num_hidden * len(self._gate_names)
+        shared = {"num_filter": filters, "layout": self._layout}
         i2h = sym.Convolution(inputs, self._iW, self._iB, name=f"{name}i2h", **self._into, **shared)
         h2h = sym.Convolution(state, self._hW, self._hB, name=f"{name}h2h", **self._over, **shared)
         return i2h, h2h
@@ -106,14 +93,10 @@ class ConvRNNCell(BaseConvRNNCell):
     [(0, 5, 8, 8)]
     """
 
-    _gate_names = ("",)
+    _gate_names = RNNCell._gate_names
     _prefix_by_default = "ConvRNN_"
 
-    def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> Step:
-        name = self._next_name()
-        i2h, h2h = self._products(inputs, states[0], name)
-        output = self._get_activation(i2h + h2h, self._activation, name=f"{name}out")
-        return output, [output]
+    __call__ = RNNCell.__call__
 
 
 class ConvLSTMCell(BaseConvRNNCell):

@@ -107,15 +107,9 @@ class FusedRNNCell(BaseRNNCell):
     def __call__(self, inputs: Any, states: Any) -> Any:
         raise NotImplementedError("FusedRNNCell: cannot be stepped: call unroll, or unfuse() it")
 
-    def unroll(
-        self,
-        length: int,
-        inputs: Any,
-        begin_state: Any = None,
-        layout: str = "NTC",
-        merge_outputs: bool | None = None,
+    def _unrolled(
+        self, length: int, inputs: Any, begin_state: Any, layout: str, merge_outputs: bool | None
     ) -> tuple[Any, list[Any]]:
-        self.reset()
         inputs = merged(inputs, layout)
         swapped = time_axis(layout) == 1
         if swapped:

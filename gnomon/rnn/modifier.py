@@ -38,19 +38,13 @@ class DropoutCell(BaseRNNCell):
         output = sym.Dropout(inputs, p=self.dropout) if self.dropout > 0 else inputs
         return output, list(states)
 
-    def unroll(
-        self,
-        length: int,
-        inputs: Any,
-        begin_state: Any = None,
-        layout: str = "NTC",
-        merge_outputs: bool | None = None,
+    def _unrolled(
+        self, length: int, inputs: Any, begin_state: Any, layout: str, merge_outputs: bool | None
     ) -> tuple[Any, list[Any]]:
-        self.reset()
         inputs = formatted(length, inputs, layout, merge_outputs)
         if isinstance(inputs, Symbol):
             return self(inputs, [])
-        return super().unroll(length, inputs, begin_state, layout, merge_outputs)
+        return super()._unrolled(length, inputs, begin_state, layout, merge_outputs)
 
 
 class ModifierCell(BaseRNNCell):
@@ -153,15 +147,9 @@ class ResidualCell(ModifierCell):
         output, after = self.base_cell(inputs, states)
         return _plus(output, inputs), after
 
-    def unroll(
-        self,
-        length: int,
-        inputs: Any,
-        begin_state: Any = None,
-        layout: str = "NTC",
-        merge_outputs: bool | None = None,
+    def _unrolled(
+        self, length: int, inputs: Any, begin_state: Any, layout: str, merge_outputs: bool | None
     ) -> tuple[Any, list[Any]]:
-        self.reset()
         given = (length, inputs, begin_state, layout, merge_outputs)
         outputs, states = self._lent(self.base_cell.unroll, *given)
         if isinstance(outputs, Symbol):

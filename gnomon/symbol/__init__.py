@@ -7,46 +7,30 @@
 ['data', 'fc_weight', 'fc_bias']
 """
 
-from gnomon.base import NotImplementedForSymbol
+from gnomon.base import NotImplementedForSymbol as NotImplementedForSymbol
 from gnomon.symbol.create import (
-    arange,
-    eye,
-    full,
-    histogram,
-    hypot,
-    linspace,
-    maximum,
-    minimum,
-    ones,
-    pow,
-    power,
-    split_v2,
-    zeros,
+    arange as arange,
+    eye as eye,
+    full as full,
+    histogram as histogram,
+    hypot as hypot,
+    linspace as linspace,
+    maximum as maximum,
+    minimum as minimum,
+    ones as ones,
+    pow as pow,
+    power as power,
+    split_v2 as split_v2,
+    zeros as zeros,
 )
-from gnomon.symbol.functions import top
-from gnomon.symbol.symbol import Group, Symbol, Variable, load, load_json, var
+from gnomon.symbol.functions import top as _top
+from gnomon.symbol.symbol import (
+    Group as Group,
+    Symbol as Symbol,
+    Variable as Variable,
+    load as load,
+    load_json as load_json,
+    var as var,
+)
 
-__all__ = [
-    "Group",
-    "NotImplementedForSymbol",
-    "Symbol",
-    "Variable",
-    "arange",
-    "eye",
-    "full",
-    "histogram",
-    "hypot",
-    "linspace",
-    "load",
-    "load_json",
-    "maximum",
-    "minimum",
-    "ones",
-    "pow",
-    "power",
-    "split_v2",
-    "var",
-    "zeros",
-]
-
-__getattr__, __dir__ = top(__all__)
+__getattr__, __dir__ = _top()

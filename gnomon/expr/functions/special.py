@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 
-_EULER = 0.57721566490153286
-
 
 def sinpi(x: Any) -> Any:
     """sin(pi x), with the exact remainder of x."""

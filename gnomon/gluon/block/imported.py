@@ -37,8 +37,6 @@ class SymbolBlock(HybridBlock):
         ParamError: an input that is no variable.
     """
 
-    _alias_prefix = ""
-
     def __init__(self, outputs: Any, inputs: Any, params: ParameterDict | None = None) -> None:
         super().__init__()
         self._prefix, self._name = "", ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from gnomon.base import ParamError, complaint
 from gnomon.gluon.block import HybridBlock
@@ -53,16 +53,16 @@ class ConvBase(HybridBlock):
     Args:
         channels: the number of channels of the output.
         kernel_size: the window, a size an axis.
-        strides, padding, dilation: of the window, a number an axis.
+        strides, padding, dilation: of the window, a number an axis or one for all.
         groups: how many groups of channels are convolved apart.
-        layout: the order of the axes, with N, C and D, H, W.
+        layout: the order of the axes, with N, C and D, H, W; None for channels first.
         activation: the name of an activation after it.
         use_bias: whether there is a bias for each channel.
         in_channels: the number of channels of the input; 0 leaves that to the first one.
     """
 
-    _axes = 2
-    _transposed = False
+    _axes: ClassVar[int]
+    _transposed: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -73,12 +73,11 @@ class ConvBase(HybridBlock):
         dilation: Any = 1,
         groups: int = 1,
         layout: str | None = None,
-        in_channels: int = 0,
         activation: str | None = None,
         use_bias: bool = True,
         weight_initializer: Any = None,
         bias_initializer: Any = "zeros",
-        adj: Any = 0,
+        in_channels: int = 0,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -95,8 +94,6 @@ class ConvBase(HybridBlock):
             "no_bias": not use_bias,
             "layout": layout,
         }
-        if self._transposed:
-            self._kwargs["adj"] = sizes(where, "output_padding", adj, axes)
         if in_channels % groups or channels % groups:
             expected = f"a divisor of {in_channels} and {channels} channels"
             raise ParamError(complaint(where, "groups", expected, groups))
@@ -149,26 +146,6 @@ class Conv1D(ConvBase):
 
     _axes = 1
 
-    def __init__(
-        self,
-        channels: int,
-        kernel_size: Any,
-        strides: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
-        groups: int = 1,
-        layout: str = "NCW",
-        activation: str | None = None,
-        use_bias: bool = True,
-        weight_initializer: Any = None,
-        bias_initializer: Any = "zeros",
-        in_channels: int = 0,
-        **kwargs: Any,
-    ) -> None:
-        window = kernel_size, strides, padding, dilation, groups, layout
-        rest = in_channels, activation, use_bias, weight_initializer, bias_initializer
-        super().__init__(channels, *window, *rest, **kwargs)
-
 
 class Conv2D(ConvBase):
     """Convolution along two axes.
@@ -182,57 +159,16 @@ class Conv2D(ConvBase):
 
     _axes = 2
 
-    def __init__(
-        self,
-        channels: int,
-        kernel_size: Any,
-        strides: Any = (1, 1),
-        padding: Any = (0, 0),
-        dilation: Any = (1, 1),
-        groups: int = 1,
-        layout: str = "NCHW",
-        activation: str | None = None,
-        use_bias: bool = True,
-        weight_initializer: Any = None,
-        bias_initializer: Any = "zeros",
-        in_channels: int = 0,
-        **kwargs: Any,
-    ) -> None:
-        window = kernel_size, strides, padding, dilation, groups, layout
-        rest = in_channels, activation, use_bias, weight_initializer, bias_initializer
-        super().__init__(channels, *window, *rest, **kwargs)
-
 
 class Conv3D(ConvBase):
     """Convolution along three axes."""
 
     _axes = 3
 
-    def __init__(
-        self,
-        channels: int,
-        kernel_size: Any,
-        strides: Any = (1, 1, 1),
-        padding: Any = (0, 0, 0),
-        dilation: Any = (1, 1, 1),
-        groups: int = 1,
-        layout: str = "NCDHW",
-        activation: str | None = None,
-        use_bias: bool = True,
-        weight_initializer: Any = None,
-        bias_initializer: Any = "zeros",
-        in_channels: int = 0,
-        **kwargs: Any,
-    ) -> None:
-        window = kernel_size, strides, padding, dilation, groups, layout
-        rest = in_channels, activation, use_bias, weight_initializer, bias_initializer
-        super().__init__(channels, *window, *rest, **kwargs)
 
+class ConvTransposeBase(ConvBase):
+    """What transposed convolutions share: `output_padding` widens the output at its end."""
 
-class Conv1DTranspose(ConvBase):
-    """The adjoint of `Conv1D`: each element of the input is spread over a window."""
-
-    _axes = 1
     _transposed = True
 
     def __init__(
@@ -244,7 +180,7 @@ class Conv1DTranspose(ConvBase):
         output_padding: Any = 0,
         dilation: Any = 1,
         groups: int = 1,
-        layout: str = "NCW",
+        layout: str | None = None,
         activation: str | None = None,
         use_bias: bool = True,
         weight_initializer: Any = None,
@@ -252,12 +188,20 @@ class Conv1DTranspose(ConvBase):
         in_channels: int = 0,
         **kwargs: Any,
     ) -> None:
+        adj = sizes(type(self).__name__, "output_padding", output_padding, self._axes)
         window = kernel_size, strides, padding, dilation, groups, layout
-        rest = in_channels, activation, use_bias, weight_initializer, bias_initializer
-        super().__init__(channels, *window, *rest, adj=output_padding, **kwargs)
+        rest = activation, use_bias, weight_initializer, bias_initializer, in_channels
+        super().__init__(channels, *window, *rest, **kwargs)
+        self._kwargs["adj"] = adj
 
 
-class Conv2DTranspose(ConvBase):
+class Conv1DTranspose(ConvTransposeBase):
+    """The adjoint of `Conv1D`: each element of the input is spread over a window."""
+
+    _axes = 1
+
+
+class Conv2DTranspose(ConvTransposeBase):
     """The adjoint of `Conv2D`: each element of the input is spread over a window.
 
     >>> import gnomon as mx
@@ -268,56 +212,12 @@ class Conv2DTranspose(ConvBase):
     """
 
     _axes = 2
-    _transposed = True
-
-    def __init__(
-        self,
-        channels: int,
-        kernel_size: Any,
-        strides: Any = (1, 1),
-        padding: Any = (0, 0),
-        output_padding: Any = (0, 0),
-        dilation: Any = (1, 1),
-        groups: int = 1,
-        layout: str = "NCHW",
-        activation: str | None = None,
-        use_bias: bool = True,
-        weight_initializer: Any = None,
-        bias_initializer: Any = "zeros",
-        in_channels: int = 0,
-        **kwargs: Any,
-    ) -> None:
-        window = kernel_size, strides, padding, dilation, groups, layout
-        rest = in_channels, activation, use_bias, weight_initializer, bias_initializer
-        super().__init__(channels, *window, *rest, adj=output_padding, **kwargs)
 
 
-class Conv3DTranspose(ConvBase):
+class Conv3DTranspose(ConvTransposeBase):
     """The adjoint of `Conv3D`: each element of the input is spread over a window."""
 
     _axes = 3
-    _transposed = True
-
-    def __init__(
-        self,
-        channels: int,
-        kernel_size: Any,
-        strides: Any = (1, 1, 1),
-        padding: Any = (0, 0, 0),
-        output_padding: Any = (0, 0, 0),
-        dilation: Any = (1, 1, 1),
-        groups: int = 1,
-        layout: str = "NCDHW",
-        activation: str | None = None,
-        use_bias: bool = True,
-        weight_initializer: Any = None,
-        bias_initializer: Any = "zeros",
-        in_channels: int = 0,
-        **kwargs: Any,
-    ) -> None:
-        window = kernel_size, strides, padding, dilation, groups, layout
-        rest = in_channels, activation, use_bias, weight_initializer, bias_initializer
-        super().__init__(channels, *window, *rest, adj=output_padding, **kwargs)
 
 
 class ReflectionPad2D(HybridBlock):

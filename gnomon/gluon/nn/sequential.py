@@ -44,6 +44,15 @@ class _Stacked:
     def __iter__(self) -> Iterator[Block]:
         return iter(self._children.values())
 
+    def _passed(self, x: Any, args: tuple[Any, ...]) -> Any:
+        """`x` and more through all blocks."""
+        for block in self._children.values():
+            x = block(x, *args)
+            args = ()
+            if isinstance(x, (tuple, list)):
+                x, args = x[0], tuple(x[1:])
+        return (x, *args) if args else x
+
 
 class Sequential(_Stacked, Block):
     """Blocks one after the other.
@@ -56,17 +65,9 @@ class Sequential(_Stacked, Block):
     ((3, 2), 2)
     """
 
-    def __init__(self, prefix: str | None = None, params: Any = None) -> None:
-        super().__init__(prefix=prefix, params=params)
-
     def forward(self, x: Any, *args: Any) -> Any:
         """What the last block gives; each gets what the one before gave."""
-        for block in self._children.values():
-            x = block(x, *args)
-            args = ()
-            if isinstance(x, (tuple, list)):
-                x, args = x[0], tuple(x[1:])
-        return (x, *args) if args else x
+        return self._passed(x, args)
 
     def hybridize(self, active: bool = True, **kwargs: Any) -> None:
         """Compile the hybrid blocks inside, each on its own."""
@@ -92,14 +93,6 @@ class HybridSequential(_Stacked, HybridBlock):
     (3, 2)
     """
 
-    def __init__(self, prefix: str | None = None, params: Any = None) -> None:
-        super().__init__(prefix=prefix, params=params)
-
     def hybrid_forward(self, F: Any, x: Any, *args: Any) -> Any:
         """What the last block gives; each gets what the one before gave."""
-        for block in self._children.values():
-            x = block(x, *args)
-            args = ()
-            if isinstance(x, (tuple, list)):
-                x, args = x[0], tuple(x[1:])
-        return (x, *args) if args else x
+        return self._passed(x, args)

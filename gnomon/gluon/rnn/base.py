@@ -10,6 +10,9 @@ from gnomon.base import GnomonError, ParamError, ShapeError, check_kind, complai
 from gnomon.gluon.block import Block, HybridBlock
 from gnomon.gluon.rnn.sequence import as_steps, batch_size, formatted, functions, lasts, masked
 
+How = tuple[str, bool | None, Any]  # layout, merge_outputs, valid_length
+Unrolled = tuple[Any, list[Any]]
+
 
 class RecurrentCell(Block):
     """Base of cells: called with an input and states it gives an output and new states."""
@@ -67,7 +70,7 @@ class RecurrentCell(Block):
         layout: str = "NTC",
         merge_outputs: bool | None = None,
         valid_length: Any = None,
-    ) -> tuple[Any, list[Any]]:
+    ) -> Unrolled:
         """Outputs and final states of `length` steps.
 
         Args:
@@ -78,6 +81,11 @@ class RecurrentCell(Block):
                 states are those at its end.
         """
         self.reset()
+        return self._unrolled(length, inputs, begin_state, (layout, merge_outputs, valid_length))
+
+    def _unrolled(self, length: int, inputs: Any, begin_state: Any, how: How) -> Unrolled:
+        """What `unroll` does, behind the reset."""
+        layout, merge_outputs, valid_length = how
         steps = as_steps(length, inputs, layout)
         states = self._begun(steps, layout, begin_state)
         outputs, after = [], []
@@ -115,9 +123,6 @@ class RecurrentCell(Block):
 
 class HybridRecurrentCell(RecurrentCell, HybridBlock):
     """Base of cells that can be compiled."""
-
-    def __init__(self, prefix: str | None = None, params: Any = None) -> None:
-        super().__init__(prefix=prefix, params=params)
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
         name = type(self).__name__

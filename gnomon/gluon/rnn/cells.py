@@ -68,16 +68,25 @@ class DenseCell(HybridRecurrentCell):
     def _more_repr(self) -> str:
         return ""
 
-    def _products(
-        self, F: Any, inputs: Any, state: Any, name: str, weights: tuple[Any, Any, Any, Any]
-    ) -> tuple[Any, Any]:
-        """The products of all gates: of the input, and of the state."""
-        i2h_weight, h2h_weight, i2h_bias, h2h_bias = weights
-        rows = self._gates * self._hidden_size
-        return (
-            F.FullyConnected(inputs, i2h_weight, i2h_bias, num_hidden=rows, name=f"{name}i2h"),
-            F.FullyConnected(state, h2h_weight, h2h_bias, num_hidden=rows, name=f"{name}h2h"),
-        )
+    def hybrid_forward(
+        self,
+        F: Any,
+        inputs: Any,
+        states: Any,
+        i2h_weight: Any,
+        h2h_weight: Any,
+        i2h_bias: Any,
+        h2h_bias: Any,
+    ) -> Any:
+        rows, name = self._gates * self._hidden_size, self._step
+        i2h = F.FullyConnected(inputs, i2h_weight, i2h_bias, num_hidden=rows, name=f"{name}i2h")
+        h2h = F.FullyConnected(states[0], h2h_weight, h2h_bias, num_hidden=rows, name=f"{name}h2h")
+        after = self._stepped(F, i2h, h2h, states, name)
+        return after[0], after
+
+    def _stepped(self, F: Any, i2h: Any, h2h: Any, states: Any, name: str) -> list[Any]:
+        """The states after the step, the output first, from the products of all gates."""
+        raise NotImplementedError(f"{type(self).__name__} must define _stepped()")
 
     @property
     def _step(self) -> str:
@@ -119,22 +128,9 @@ class RNNCell(DenseCell):
     def _more_repr(self) -> str:
         return f", {self._activation}"
 
-    def hybrid_forward(
-        self,
-        F: Any,
-        inputs: Any,
-        states: Any,
-        i2h_weight: Any,
-        h2h_weight: Any,
-        i2h_bias: Any,
-        h2h_bias: Any,
-    ) -> Any:
-        weights = i2h_weight, h2h_weight, i2h_bias, h2h_bias
-        i2h, h2h = self._products(F, inputs, states[0], self._step, weights)
-        name = self._step
+    def _stepped(self, F: Any, i2h: Any, h2h: Any, states: Any, name: str) -> list[Any]:
         both = F.elemwise_add(i2h, h2h, name=f"{name}plus0")
-        output = self._get_activation(F, both, self._activation, name=f"{name}out")
-        return output, [output]
+        return [self._get_activation(F, both, self._activation, name=f"{name}out")]
 
 
 class LSTMCell(DenseCell):
@@ -147,6 +143,7 @@ class LSTMCell(DenseCell):
 
     _gates = 4
     _states = 2
+    _shown = "out"  # what the output is called
 
     def __init__(
         self,
@@ -169,35 +166,19 @@ class LSTMCell(DenseCell):
     def _alias(self) -> str:
         return "lstm"
 
-    def hybrid_forward(
-        self,
-        F: Any,
-        inputs: Any,
-        states: Any,
-        i2h_weight: Any,
-        h2h_weight: Any,
-        i2h_bias: Any,
-        h2h_bias: Any,
-    ) -> Any:
-        weights = i2h_weight, h2h_weight, i2h_bias, h2h_bias
-        i2h, h2h = self._products(F, inputs, states[0], self._step, weights)
-        both = F.elemwise_add(i2h, h2h, name=f"{self._step}plus0")
-        output, memory = self._gated(F, both, states[1])
-        return output, [output, memory]
-
-    def _gated(self, F: Any, gates: Any, memory: Any, shown: str = "out") -> tuple[Any, Any]:
-        """The output and the new state of the cell, from the products of the four gates."""
-        name, act = self._step, self._get_activation
+    def _stepped(self, F: Any, i2h: Any, h2h: Any, states: Any, name: str) -> list[Any]:
+        act = self._get_activation
+        gates = F.elemwise_add(i2h, h2h, name=f"{name}plus0")
         take, keep, new, show = F.SliceChannel(gates, num_outputs=4, name=f"{name}slice")
         take = act(F, take, self._recurrent_activation, name=f"{name}i")
         keep = act(F, keep, self._recurrent_activation, name=f"{name}f")
         new = act(F, new, self._activation, name=f"{name}c")
         show = act(F, show, self._recurrent_activation, name=f"{name}o")
-        kept = F.elemwise_mul(keep, memory, name=f"{name}mul0")
+        kept = F.elemwise_mul(keep, states[1], name=f"{name}mul0")
         added = F.elemwise_mul(take, new, name=f"{name}mul1")
         memory = F.elemwise_add(kept, added, name=f"{name}state")
         seen = F.Activation(memory, act_type=self._activation, name=f"{name}activation0")
-        return F.elemwise_mul(show, seen, name=f"{name}{shown}"), memory
+        return [F.elemwise_mul(show, seen, name=f"{name}{self._shown}"), memory]
 
 
 class GRUCell(DenseCell):
@@ -208,19 +189,7 @@ class GRUCell(DenseCell):
     def _alias(self) -> str:
         return "gru"
 
-    def hybrid_forward(
-        self,
-        F: Any,
-        inputs: Any,
-        states: Any,
-        i2h_weight: Any,
-        h2h_weight: Any,
-        i2h_bias: Any,
-        h2h_bias: Any,
-    ) -> Any:
-        name, state = self._step, states[0]
-        weights = i2h_weight, h2h_weight, i2h_bias, h2h_bias
-        i2h, h2h = self._products(F, inputs, state, name, weights)
+    def _stepped(self, F: Any, i2h: Any, h2h: Any, states: Any, name: str) -> list[Any]:
         into = F.SliceChannel(i2h, num_outputs=3, name=f"{name}i2h_slice")
         over = F.SliceChannel(h2h, num_outputs=3, name=f"{name}h2h_slice")
         sums = [F.elemwise_add(into[k], over[k], name=f"{name}plus{k}") for k in range(2)]
@@ -232,6 +201,5 @@ class GRUCell(DenseCell):
         ones = F.ones_like(update, name=f"{name}ones_like0")
         rest = F.elemwise_sub(ones, update, name=f"{name}minus0")
         taken = F.elemwise_mul(rest, new, name=f"{name}mul1")
-        kept = F.elemwise_mul(update, state, name=f"{name}mul20")
-        output = F.elemwise_add(taken, kept, name=f"{name}out")
-        return output, [output]
+        kept = F.elemwise_mul(update, states[0], name=f"{name}mul20")
+        return [F.elemwise_add(taken, kept, name=f"{name}out")]

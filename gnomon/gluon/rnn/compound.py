@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gnomon.base import GnomonError
-from gnomon.gluon.rnn.base import HybridRecurrentCell, RecurrentCell
+from gnomon.gluon.rnn.base import How, HybridRecurrentCell, RecurrentCell, Unrolled
 from gnomon.gluon.rnn.sequence import (
     as_steps,
     formatted,
@@ -65,16 +65,8 @@ class Stacked(Compound):
             after += new
         return inputs, after
 
-    def unroll(
-        self,
-        length: int,
-        inputs: Any,
-        begin_state: Any = None,
-        layout: str = "NTC",
-        merge_outputs: bool | None = None,
-        valid_length: Any = None,
-    ) -> tuple[Any, list[Any]]:
-        self.reset()
+    def _unrolled(self, length: int, inputs: Any, begin_state: Any, how: How) -> Unrolled:
+        layout, merge_outputs, valid_length = how
         states = self._begun(inputs, layout, begin_state)
         after: list[Any] = []
         last = next(reversed(self._children.values()), None)
@@ -139,20 +131,11 @@ class BidirectionalCell(Compound, HybridRecurrentCell):
         l_cell, r_cell = self._children.values()
         return f"{type(self).__name__}(forward={l_cell!r}, backward={r_cell!r})"
 
-    def unroll(
-        self,
-        length: int,
-        inputs: Any,
-        begin_state: Any = None,
-        layout: str = "NTC",
-        merge_outputs: bool | None = None,
-        valid_length: Any = None,
-    ) -> tuple[Any, list[Any]]:
-        self.reset()
+    def _unrolled(self, length: int, inputs: Any, begin_state: Any, how: How) -> Unrolled:
+        layout, merge_outputs, valid_length = how
         steps = as_steps(length, inputs, layout)
         turned = reversed_steps(steps, valid_length)
         (l_cell, l_begin), (r_cell, r_begin) = self._dealt(self._begun(steps, layout, begin_state))
-        how = layout, merge_outputs, valid_length
         ahead, l_states = l_cell.unroll(length, steps, l_begin, *how)
         back, r_states = r_cell.unroll(length, turned, r_begin, layout, False, valid_length)
         merge = not isinstance(ahead, list) if merge_outputs is None else merge_outputs

@@ -6,7 +6,7 @@ from typing import Any
 
 from gnomon import ndarray as nd
 from gnomon.base import DTypeError, GnomonError, check_kind, complaint
-from gnomon.gluon.rnn.base import HybridRecurrentCell, RecurrentCell, check_single
+from gnomon.gluon.rnn.base import How, HybridRecurrentCell, RecurrentCell, Unrolled, check_single
 from gnomon.gluon.rnn.compound import BidirectionalCell
 from gnomon.gluon.rnn.sequence import as_steps, formatted, functions, masked, merged
 
@@ -43,21 +43,12 @@ class DropoutCell(HybridRecurrentCell):
             inputs = F.Dropout(inputs, p=self._rate, axes=self._axes, name=f"t{self._counter}_fwd")
         return inputs, states
 
-    def unroll(
-        self,
-        length: int,
-        inputs: Any,
-        begin_state: Any = None,
-        layout: str = "NTC",
-        merge_outputs: bool | None = None,
-        valid_length: Any = None,
-    ) -> tuple[Any, list[Any]]:
-        self.reset()
+    def _unrolled(self, length: int, inputs: Any, begin_state: Any, how: How) -> Unrolled:
+        layout, merge_outputs, _ = how
         inputs = formatted(length, inputs, layout, merge_outputs)
         if not isinstance(inputs, (list, tuple)):
             return self(inputs, [])[0], []
-        how = layout, merge_outputs, valid_length
-        return super().unroll(length, inputs, [], *how)
+        return super()._unrolled(length, inputs, [], how)
 
 
 class ModifierCell(HybridRecurrentCell):
@@ -157,18 +148,9 @@ class ResidualCell(ModifierCell):
         output, after = self.base_cell(inputs, states)
         return F.elemwise_add(output, inputs, name=f"t{self._counter}_fwd"), after
 
-    def unroll(
-        self,
-        length: int,
-        inputs: Any,
-        begin_state: Any = None,
-        layout: str = "NTC",
-        merge_outputs: bool | None = None,
-        valid_length: Any = None,
-    ) -> tuple[Any, list[Any]]:
-        self.reset()
-        given = (length, inputs, begin_state, layout, merge_outputs, valid_length)
-        outputs, states = self._lent(self.base_cell.unroll, *given)
+    def _unrolled(self, length: int, inputs: Any, begin_state: Any, how: How) -> Unrolled:
+        layout, _, valid_length = how
+        outputs, states = self._lent(self.base_cell.unroll, length, inputs, begin_state, *how)
         F = functions(outputs)
         if isinstance(outputs, (list, tuple)):
             if valid_length is not None:

@@ -36,26 +36,27 @@ class RNNLayer(HybridBlock):
         input_size: numbers of an input; 0 leaves that to the first one.
         i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer,
             h2h_bias_initializer: where the parameters begin.
-        mode: the kind of cell.
         dtype: of the parameters.
         projection_size, h2r_weight_initializer: the size of projected states of an LSTM, and where
             their matrices begin.
     """
 
+    _mode: str  # the kind of cell
+
     def __init__(
         self,
         hidden_size: int,
-        num_layers: int,
-        layout: str,
-        dropout: float,
-        bidirectional: bool,
-        input_size: int,
-        i2h_weight_initializer: Any,
-        h2h_weight_initializer: Any,
-        i2h_bias_initializer: Any,
-        h2h_bias_initializer: Any,
-        mode: str,
+        num_layers: int = 1,
+        layout: str = "TNC",
+        dropout: float = 0,
+        bidirectional: bool = False,
+        input_size: int = 0,
+        i2h_weight_initializer: Any = None,
+        h2h_weight_initializer: Any = None,
+        i2h_bias_initializer: Any = "zeros",
+        h2h_bias_initializer: Any = "zeros",
         dtype: Any = "float32",
+        *,
         use_sequence_length: bool = False,
         projection_size: int | None = None,
         h2r_weight_initializer: Any = None,
@@ -66,7 +67,7 @@ class RNNLayer(HybridBlock):
             where = type(self).__name__
             raise ParamError(complaint(where, "layout", "'TNC' or 'NTC'", repr(layout)))
         num_layers = checked_count(type(self).__name__, "num_layers", num_layers)
-        self._hidden_size, self._num_layers, self._mode = hidden_size, num_layers, mode
+        self._hidden_size, self._num_layers = hidden_size, num_layers
         self._layout, self._dropout, self._dir = layout, dropout, 1 + bool(bidirectional)
         self._input_size, self._dtype = input_size, dtype
         self._use_sequence_length = use_sequence_length
@@ -79,7 +80,7 @@ class RNNLayer(HybridBlock):
             "h2h_bias": h2h_bias_initializer,
         }
         if projection_size is not None:
-            if mode != "lstm":
+            if self._mode != "lstm":
                 where = type(self).__name__
                 expected = "None: only states of an LSTM are projected"
                 raise ParamError(complaint(where, "projection_size", expected, projection_size))
@@ -278,21 +279,11 @@ class RNN(RNNLayer):
         if activation not in ("relu", "tanh"):
             got = repr(activation)
             raise ParamError(complaint("RNN", "activation", "'relu' or 'tanh'", got))
-        super().__init__(
-            hidden_size,
-            num_layers,
-            layout,
-            dropout,
-            bidirectional,
-            input_size,
-            i2h_weight_initializer,
-            h2h_weight_initializer,
-            i2h_bias_initializer,
-            h2h_bias_initializer,
-            f"rnn_{activation}",
-            dtype,
-            **kwargs,
-        )
+        self._mode = f"rnn_{activation}"
+        how = layout, dropout, bidirectional, input_size
+        weights = i2h_weight_initializer, h2h_weight_initializer
+        biases = i2h_bias_initializer, h2h_bias_initializer
+        super().__init__(hidden_size, num_layers, *how, *weights, *biases, dtype, **kwargs)
 
 
 class LSTM(RNNLayer):
@@ -309,6 +300,8 @@ class LSTM(RNNLayer):
     >>> layer(mx.nd.ones((3, 2, 4))).shape, [s.shape for s in layer.begin_state(2)]
     ((3, 2, 3), [(1, 2, 3), (1, 2, 5)])
     """
+
+    _mode = "lstm"
 
     def __init__(
         self,
@@ -330,23 +323,12 @@ class LSTM(RNNLayer):
         dtype: Any = "float32",
         **kwargs: Any,
     ) -> None:
-        super().__init__(
-            hidden_size,
-            num_layers,
-            layout,
-            dropout,
-            bidirectional,
-            input_size,
-            i2h_weight_initializer,
-            h2h_weight_initializer,
-            i2h_bias_initializer,
-            h2h_bias_initializer,
-            "lstm",
-            dtype,
-            projection_size=projection_size,
-            h2r_weight_initializer=h2r_weight_initializer,
-            **kwargs,
-        )
+        how = layout, dropout, bidirectional, input_size
+        weights = i2h_weight_initializer, h2h_weight_initializer
+        biases = i2h_bias_initializer, h2h_bias_initializer
+        kwargs["projection_size"] = projection_size
+        kwargs["h2r_weight_initializer"] = h2r_weight_initializer
+        super().__init__(hidden_size, num_layers, *how, *weights, *biases, dtype, **kwargs)
         self._more.update(
             lstm_state_clip_min=state_clip_min,
             lstm_state_clip_max=state_clip_max,
@@ -357,33 +339,4 @@ class LSTM(RNNLayer):
 class GRU(RNNLayer):
     """Layers of gated recurrent units."""
 
-    def __init__(
-        self,
-        hidden_size: int,
-        num_layers: int = 1,
-        layout: str = "TNC",
-        dropout: float = 0,
-        bidirectional: bool = False,
-        input_size: int = 0,
-        i2h_weight_initializer: Any = None,
-        h2h_weight_initializer: Any = None,
-        i2h_bias_initializer: Any = "zeros",
-        h2h_bias_initializer: Any = "zeros",
-        dtype: Any = "float32",
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(
-            hidden_size,
-            num_layers,
-            layout,
-            dropout,
-            bidirectional,
-            input_size,
-            i2h_weight_initializer,
-            h2h_weight_initializer,
-            i2h_bias_initializer,
-            h2h_bias_initializer,
-            "gru",
-            dtype,
-            **kwargs,
-        )
+    _mode = "gru"

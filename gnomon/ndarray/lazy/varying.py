@@ -29,7 +29,7 @@ from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.core.result import result
 from gnomon.ndarray.lazy.numbers import but_numbers, probed, stand_ins
 from gnomon.ndarray.lazy.recipe import Draws
-from gnomon.ops.infer import Shape
+from gnomon.ops.infer import Inferred, Partly
 from gnomon.ops.op import Op, describe
 
 MOST = 4  # numbers that are noted in one place as they are
@@ -95,12 +95,8 @@ class Opened(Op):
         return int(self._probes[0].num_heads)
 
     def infer_shape(
-        self,
-        in_shapes: Sequence[Shape | None],
-        out_shapes: Sequence[Shape | None] | None = None,
-        *,
-        zero_unknown: bool = True,
-    ) -> tuple[list[Shape | None], list[Shape | None], list[Shape | None]]:
+        self, in_shapes: Partly, out_shapes: Partly | None = None, *, zero_unknown: bool = True
+    ) -> Inferred:
         given = self._probes[0].infer_shape(in_shapes[:-1], out_shapes, zero_unknown=zero_unknown)
         return [*given[0], (len(self.places),)], given[1], given[2]
 

@@ -14,6 +14,7 @@ from gnomon.expr.node import Expr, cast
 from gnomon.ops.case import case
 from gnomon.ops.infer import Shapes
 from gnomon.ops.nn.convolution import Convolution
+from gnomon.ops.nn.spatial import inside, within
 from gnomon.ops.op import op
 from gnomon.ops.param import param
 
@@ -95,7 +96,7 @@ class Deformable(Convolution):
         total: Expr | None = None
         for row, down in self.sides(y, h):
             for column, right in self.sides(x, w):
-                at = (which * h + whole(row, h)) * w + whole(column, w)
+                at = (which * h + within(row, h)) * w + within(column, w)
                 pixel = ext.take(rows, at)
                 share = ext.reshape(down * right, (*y.shape, 1))
                 part = pixel * ext.broadcast_to(share, pixel.shape)
@@ -163,16 +164,6 @@ class Deformable(Convolution):
         four = padded[top + 1 : top + 3, left + 1 : left + 3]
         down, right = y - top, x - left
         return float(np.array([1 - down, down]) @ four @ np.array([1 - right, right]))
-
-
-def inside(place: Expr, size: int) -> Expr:
-    """1 where there is such a pixel."""
-    return fn.logical_and(fn.ge(place, 0), fn.le(place, size - 1))
-
-
-def whole(place: Expr, size: int) -> Expr:
-    """The nearest pixel that there is, as int64."""
-    return cast(fn.clip(place, 0.0, max(size - 1.0, 0.0)), int64)
 
 
 @op("_contrib_DeformableConvolution", inputs=("data", "offset", "weight", "bias"))

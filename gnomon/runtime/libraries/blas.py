@@ -5,9 +5,7 @@ larger axis of C, and matrices of a batch. Its own threads are off: they wait fo
 a product, so its callback for foreign pools would hang where a pool does tasks in sequence (nested,
 busy, forked). Cutting costs little, since every task packs only what it needs.
 
-A product's block, all words int64: `[function, operands, tasks]` for the pool, then the operands
-as `Gemm` or `Gemv` in blas_code.py name them. `GemmStep.bind` writes the three addresses and
-nothing else.
+The operands of a product's step are those that `Gemm` or `Gemv` in blas_code.py name.
 """
 
 from __future__ import annotations
@@ -26,10 +24,9 @@ from gnomon.native.serve import raw_code
 from gnomon.native.words import double_bits
 from gnomon.runtime.compiler import jit
 from gnomon.runtime.execution import threads
-from gnomon.runtime.execution.program import Step, estimated
-from gnomon.runtime.ffi import Block, symbol
+from gnomon.runtime.ffi import symbol
 from gnomon.runtime.libraries.blas_code import Gemm, Gemv, many
-from gnomon.runtime.libraries.product import Product
+from gnomon.runtime.libraries.product import Product, ProductStep
 from gnomon.runtime.once import once
 
 _GRAIN = 1_000_000  # multiply-adds below which another thread does not pay
@@ -125,37 +122,22 @@ def _cut(p: Product, axis: int) -> dict[str, int]:
     return {"parts": parts, "piece": piece, "units": units, "each": each}
 
 
-class GemmStep(Step):
-    """A matrix product, or a batch of them, whose three addresses can change."""
+class GemmStep(ProductStep):
+    """A matrix product, or a batch of them."""
 
-    __slots__ = ("_turned", "_words")
+    __slots__ = ("_turned",)
 
     def __init__(self, code: jit.Module, product: Product, keep: Any) -> None:
         operands = _operands(product)
         names = (Gemv if operands["gemv"] else Gemm).fields
         tasks = -(-operands["units"] // operands["each"])
         values = [int(operands.get(name, 0)) for name in names]
-        self._words = Block([code.address("many"), 0, tasks, *values])
-        self._words.words[1] = self._words.address + 24
         self._turned = _turned(product)
-        super().__init__(
-            threads.spread_address(),
-            self._words.address,
-            keep=(code, self._words, keep),
-            name=product.name,
-            bytes=product.bytes,
-            flops=product.flops,
-            work=estimated(product.bytes, product.flops),
-        )
+        super().__init__(product, code.address("many"), tasks, values, (code, keep))
 
     def bind(self, a: int, b: int, c: int) -> None:
-        """From now on the product reads at `a` and `b` and writes at `c`."""
         words = self._words.words
         words[3], words[4], words[5] = (b, a, c) if self._turned else (a, b, c)
-
-    def address_words(self) -> tuple[Block, list[int]]:
-        """The block, and which of its words `bind` writes."""
-        return self._words, [3, 4, 5]
 
 
 def step(product: Product, keep: Any = None) -> GemmStep:

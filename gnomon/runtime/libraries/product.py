@@ -7,12 +7,16 @@ three addresses can change.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 from gnomon import dtype as dtypes
 from gnomon.base import ParamError, complaint
 from gnomon.dtype import DType
 from gnomon.ground.record import record
+from gnomon.runtime.execution import threads
+from gnomon.runtime.execution.program import Step, estimated
+from gnomon.runtime.ffi import Block
 
 _LIMIT = 1 << 31  # libraries' integers have 32 bits
 
@@ -103,6 +107,40 @@ def product(
         dtypes.of(dtype), m, n, k, transpose_a, transpose_b, alpha, beta, lda, ldb, ldc,
         batch, sa, sb, sc, name, packed,
     )  # fmt: skip
+
+
+class ProductStep(Step):
+    """A product by the pool's threads, whose three addresses can change.
+
+    Its block, all words int64: `[function, operands, tasks]` for the pool, then the operands, of
+    which the first three are the addresses.
+    """
+
+    __slots__ = ("_words",)
+
+    def __init__(
+        self, product: Product, function: int, tasks: int, operands: Sequence[int], keep: Any
+    ) -> None:
+        self._words = Block([function, 0, tasks, *operands])
+        self._words.words[1] = self._words.address + 24
+        super().__init__(
+            threads.spread_address(),
+            self._words.address,
+            keep=(self._words, keep),
+            name=product.name,
+            bytes=product.bytes,
+            flops=product.flops,
+            work=estimated(product.bytes, product.flops),
+        )
+
+    def bind(self, a: int, b: int, c: int) -> None:
+        """From now on the product reads at `a` and `b` and writes at `c`."""
+        words = self._words.words
+        words[3], words[4], words[5] = a, b, c
+
+    def address_words(self) -> tuple[Block, list[int]]:
+        """The block, and which of its words `bind` writes."""
+        return self._words, [3, 4, 5]
 
 
 def _distance(argument: str, given: int | None, rows: int, columns: int) -> int:

@@ -19,11 +19,11 @@ from gnomon.plan.statement import Store, Structure
 from gnomon.runtime.compiler import jit, objects
 from gnomon.runtime.compiler.host import baseline
 from gnomon.runtime.execution import threads
-from gnomon.runtime.execution.program import Step, estimated
+from gnomon.runtime.execution.program import Step
 from gnomon.runtime.ffi import Block
 from gnomon.runtime.kernels.cache import CACHE
 from gnomon.runtime.kernels.scratch import temporary
-from gnomon.runtime.libraries.product import Product, bits
+from gnomon.runtime.libraries.product import Product, ProductStep, bits
 
 _GRAIN = 400_000  # multiply-adds below which another thread does not pay
 _GRAIN_VECTOR = 80_000  # the same where A is a row, and what takes time is reading B
@@ -121,36 +121,17 @@ def _code(dtype: DType) -> Code:
     return Code(_machine(dtype))
 
 
-class TileStep(Step):
-    """A small product whose three addresses can change."""
+class TileStep(ProductStep):
+    """A small product."""
 
-    __slots__ = ("_words",)
+    __slots__ = ()
 
     def __init__(self, product: Product, values: dict[str, int], tasks: int, keep: Any) -> None:
         code = _code(product.dtype)
         code.have(_needed(code.machine, product, values, tasks))
         values = {**values, "table": code.table.address}
-        numbers = [int(values.get(word, 0)) for word in tiles.WORDS]
-        self._words = Block([code.module.address("tiles"), 0, tasks, *numbers])
-        self._words.words[1] = self._words.address + 24
-        super().__init__(
-            threads.spread_address(),
-            self._words.address,
-            keep=(code, self._words, keep),
-            name=product.name,
-            bytes=product.bytes,
-            flops=product.flops,
-            work=estimated(product.bytes, product.flops),
-        )
-
-    def bind(self, a: int, b: int, c: int) -> None:
-        """From now on the product reads at `a` and `b` and writes at `c`."""
-        words = self._words.words
-        words[3], words[4], words[5] = a, b, c
-
-    def address_words(self) -> tuple[Block, list[int]]:
-        """The block, and which of its words `bind` writes."""
-        return self._words, [3, 4, 5]
+        operands = [int(values.get(word, 0)) for word in tiles.WORDS]
+        super().__init__(product, code.module.address("tiles"), tasks, operands, (code, keep))
 
 
 def _needed(

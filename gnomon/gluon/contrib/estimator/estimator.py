@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from gnomon.base import KeywordHints, ParamError, complaint
+from gnomon.gluon.contrib.estimator import utils
 from gnomon.gluon.contrib.estimator.batch_processor import BatchProcessor
 from gnomon.gluon.contrib.estimator.event_handler import (  # noqa: F401  MXNet's has it
     BatchBegin,
@@ -22,19 +23,6 @@ from gnomon.gluon.contrib.estimator.event_handler import (  # noqa: F401  MXNet'
     TrainBegin,
     TrainEnd,
     ValidationHandler,
-)
-from gnomon.gluon.contrib.estimator.utils import (
-    check_metrics,
-    checked_context,
-    checked_data,
-    checked_handlers,
-    checked_limit,
-    checked_loss,
-    checked_metrics,
-    checked_processor,
-    checked_trainer,
-    metrics_of,
-    usual_trainer,
 )
 from gnomon.gluon.data import DataLoader
 from gnomon.gluon.trainer import Trainer  # noqa: F401  MXNet's has it
@@ -90,16 +78,16 @@ class Estimator(KeywordHints):
     ) -> None:
         self.logger = logging.Logger("Estimator", logging.INFO)
         self.logger.addHandler(logging.StreamHandler(sys.stdout))
-        self.net, self.loss = net, checked_loss("loss", loss)
+        self.net, self.loss = net, utils.checked_loss("loss", loss)
         self.val_net = net if val_net is None else val_net
-        self.val_loss = self.loss if val_loss is None else checked_loss("val_loss", val_loss)
-        self.context = checked_context(context)
-        self.batch_processor = checked_processor(batch_processor or BatchProcessor())
-        self._train_metrics = checked_metrics("train_metrics", train_metrics)
-        self._val_metrics = checked_metrics("val_metrics", val_metrics)
+        self.val_loss = self.loss if val_loss is None else utils.checked_loss("val_loss", val_loss)
+        self.context = utils.checked_context(context)
+        self.batch_processor = utils.checked_processor(batch_processor or BatchProcessor())
+        self._train_metrics = utils.checked_metrics("train_metrics", train_metrics)
+        self._val_metrics = utils.checked_metrics("val_metrics", val_metrics)
         self._make_metrics()
         self._initialize(initializer)
-        self.trainer = checked_trainer(trainer or usual_trainer(net))
+        self.trainer = utils.checked_trainer(trainer or utils.usual_trainer(net))
         self.max_epoch: int | None = None
         self.max_batch: int | None = None
         self.batch_axis = 0
@@ -107,7 +95,7 @@ class Estimator(KeywordHints):
     def _make_metrics(self) -> None:
         """Metrics by default, each with its loss, and named by what they measure."""
         if not self._train_metrics:
-            self._train_metrics = metrics_of(self.loss)
+            self._train_metrics = utils.metrics_of(self.loss)
         if not self._val_metrics:
             self._val_metrics = [copy.deepcopy(metric) for metric in self._train_metrics]
         for what, own in (("training", self._train_metrics), ("validation", self._val_metrics)):
@@ -138,9 +126,9 @@ class Estimator(KeywordHints):
         Raises:
             ParamError: the data or the handlers are something else, or log other metrics.
         """
-        checked_data("val_data", val_data)
-        handlers = checked_handlers(event_handlers)
-        check_metrics(handlers, self._val_metrics)
+        utils.checked_data("val_data", val_data)
+        handlers = utils.checked_handlers(event_handlers)
+        utils.check_metrics(handlers, self._val_metrics)
         self._add(handlers, MetricHandler(self._val_metrics))
         self._add(handlers, LoggingHandler(metrics=self._val_metrics))
         handlers.sort(key=_priority)
@@ -169,12 +157,12 @@ class Estimator(KeywordHints):
             ParamError: both are given, or none; the data are no DataLoaders; a handler is none,
                 or has metrics that are not the estimator's.
         """
-        checked_data("train_data", train_data)
+        utils.checked_data("train_data", train_data)
         if (epochs is None) == (batches is None):
             got = f"epochs={epochs}, batches={batches}"
             raise ParamError(complaint("Estimator.fit", "epochs", "epochs or batches", got))
-        self.max_epoch = checked_limit("epochs", epochs)
-        self.max_batch = checked_limit("batches", batches)
+        self.max_epoch = utils.checked_limit("epochs", epochs)
+        self.max_batch = utils.checked_limit("batches", batches)
         self.batch_axis = batch_axis
         handlers = self._prepared(val_data, event_handlers)
         _call(handlers, "train_begin", self)
@@ -192,14 +180,14 @@ class Estimator(KeywordHints):
 
     def _prepared(self, val_data: Any, event_handlers: Any) -> list[Any]:
         """The given handlers, and those of the kinds that are missing, in order."""
-        handlers = checked_handlers(event_handlers)
-        check_metrics(handlers, [*self._train_metrics, *self._val_metrics])
+        handlers = utils.checked_handlers(event_handlers)
+        utils.check_metrics(handlers, [*self._train_metrics, *self._val_metrics])
         self._add(handlers, StoppingHandler(self.max_epoch, self.max_batch))
         self._add(handlers, GradientUpdateHandler())
         self._add(handlers, MetricHandler(self._train_metrics))
         if val_data is not None:
             self._add(
-                handlers, ValidationHandler(checked_data("val_data", val_data), self.evaluate)
+                handlers, ValidationHandler(utils.checked_data("val_data", val_data), self.evaluate)
             )
         self._add(handlers, LoggingHandler(metrics=self._train_metrics))
         return sorted(handlers, key=_priority)

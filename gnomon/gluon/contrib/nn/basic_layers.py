@@ -61,9 +61,6 @@ class HybridConcurrent(HybridSequential):
 class Identity(HybridBlock):
     """The input as it is."""
 
-    def __init__(self, prefix: str | None = None, params: Any = None) -> None:
-        super().__init__(prefix=prefix, params=params)
-
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         return x
 

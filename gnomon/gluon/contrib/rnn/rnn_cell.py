@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from gnomon.base import ParamError, complaint
-from gnomon.gluon.rnn.base import HybridRecurrentCell, check_single  # noqa: F401  MXNet's has it
+from gnomon.gluon.rnn.base import (
+    How,
+    HybridRecurrentCell,  # noqa: F401  MXNet's has it
+    Unrolled,
+    check_single,
+)
 from gnomon.gluon.rnn.cells import LSTMCell
 from gnomon.gluon.rnn.compound import BidirectionalCell, SequentialRNNCell  # noqa: F401  the same
 from gnomon.gluon.rnn.modifier import ModifierCell
@@ -62,19 +67,10 @@ class VariationalDropoutCell(ModifierCell):
         output, after = self.base_cell(inputs, [first, *states[1:]])
         return self._dropped(F, "output", self.drop_outputs, output), after
 
-    def unroll(
-        self,
-        length: int,
-        inputs: Any,
-        begin_state: Any = None,
-        layout: str = "NTC",
-        merge_outputs: bool | None = None,
-        valid_length: Any = None,
-    ) -> tuple[Any, list[Any]]:
+    def _unrolled(self, length: int, inputs: Any, begin_state: Any, how: How) -> Unrolled:
         if self.drop_states:
-            how = layout, merge_outputs, valid_length
-            return super().unroll(length, inputs, begin_state, *how)
-        self.reset()
+            return super()._unrolled(length, inputs, begin_state, how)
+        layout, merge_outputs, valid_length = how
         F, axes = functions(inputs), (time_axis(layout),)
         if self.drop_inputs:
             inputs = F.Dropout(merged(inputs, layout), p=self.drop_inputs, axes=axes)
@@ -103,6 +99,8 @@ class LSTMPCell(LSTMCell):
         input_size: numbers of an input; 0 leaves that to the first one.
         prefix, params: as for every block.
     """
+
+    _shown = "hidden"
 
     def __init__(
         self,
@@ -155,10 +153,8 @@ class LSTMPCell(LSTMCell):
         i2h_bias: Any,
         h2h_bias: Any,
     ) -> Any:
-        weights = i2h_weight, h2h_weight, i2h_bias, h2h_bias
-        i2h, h2h = self._products(F, inputs, states[0], self._step, weights)
-        both = F.elemwise_add(i2h, h2h, name=f"{self._step}plus0")
-        hidden, memory = self._gated(F, both, states[1], "hidden")
+        params = i2h_weight, h2h_weight, i2h_bias, h2h_bias
+        hidden, (_, memory) = super().hybrid_forward(F, inputs, states, *params)
         output = F.FullyConnected(
             hidden,
             h2r_weight,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from gnomon.context import cpu
+from gnomon.gluon import nn
 from gnomon.gluon.block import HybridBlock
 from gnomon.gluon.model_zoo.model_store import ROOT, load_pretrained
-from gnomon.gluon.nn import Conv2D, Dense, Dropout, Flatten, HybridSequential, MaxPool2D
 
 __all__ = ["AlexNet", "alexnet"]
 
@@ -27,20 +27,20 @@ class AlexNet(HybridBlock):
     def __init__(self, classes: int = 1000, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         with self.name_scope():
-            self.features = HybridSequential(prefix="")
+            self.features = nn.HybridSequential(prefix="")
             self._fill()
-            self.output = Dense(classes)
+            self.output = nn.Dense(classes)
 
     def _fill(self) -> None:
         """Make all layers but the last."""
         for channels, kernel, stride, padding, pooled in LAYERS:
-            self.features.add(Conv2D(channels, kernel, stride, padding, activation="relu"))
+            self.features.add(nn.Conv2D(channels, kernel, stride, padding, activation="relu"))
             if pooled:
-                self.features.add(MaxPool2D(pool_size=3, strides=2))
-        self.features.add(Flatten())
+                self.features.add(nn.MaxPool2D(pool_size=3, strides=2))
+        self.features.add(nn.Flatten())
         for _ in range(2):
-            self.features.add(Dense(4096, activation="relu"))
-            self.features.add(Dropout(0.5))
+            self.features.add(nn.Dense(4096, activation="relu"))
+            self.features.add(nn.Dropout(0.5))
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         return self.output(self.features(x))

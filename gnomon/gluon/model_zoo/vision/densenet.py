@@ -6,20 +6,10 @@ from typing import Any
 
 from gnomon.base import ParamError, complaint
 from gnomon.context import cpu
+from gnomon.gluon import nn
 from gnomon.gluon.block import HybridBlock
 from gnomon.gluon.contrib.nn import HybridConcurrent, Identity
 from gnomon.gluon.model_zoo.model_store import ROOT, load_pretrained, named
-from gnomon.gluon.nn import (
-    Activation,
-    AvgPool2D,
-    BatchNorm,
-    Conv2D,
-    Dense,
-    Dropout,
-    Flatten,
-    HybridSequential,
-    MaxPool2D,
-)
 
 # number of layers -> first channels, channels a layer, layers of each block
 SPECS = {
@@ -30,20 +20,20 @@ SPECS = {
 }
 
 
-def _add_unit(out: HybridSequential, channels: int, **how: Any) -> None:
+def _add_unit(out: nn.HybridSequential, channels: int, **how: Any) -> None:
     """Normalization, activation, convolution."""
-    out.add(BatchNorm())
-    out.add(Activation("relu"))
-    out.add(Conv2D(channels, use_bias=False, **how))
+    out.add(nn.BatchNorm())
+    out.add(nn.Activation("relu"))
+    out.add(nn.Conv2D(channels, use_bias=False, **how))
 
 
 def _layer(growth: int, bn_size: int, dropout: float) -> HybridConcurrent:
     """What comes in, and beside it the new channels."""
-    new = HybridSequential(prefix="")
+    new = nn.HybridSequential(prefix="")
     _add_unit(new, bn_size * growth, kernel_size=1)
     _add_unit(new, growth, kernel_size=3, padding=1)
     if dropout:
-        new.add(Dropout(dropout))
+        new.add(nn.Dropout(dropout))
     both = HybridConcurrent(axis=1, prefix="")
     both.add(Identity())
     both.add(new)
@@ -74,11 +64,11 @@ class DenseNet(HybridBlock):
     ) -> None:
         super().__init__(**kwargs)
         with self.name_scope():
-            self.features = HybridSequential(prefix="")
-            self.features.add(Conv2D(num_init_features, 7, 2, 3, use_bias=False))
-            self.features.add(BatchNorm())
-            self.features.add(Activation("relu"))
-            self.features.add(MaxPool2D(pool_size=3, strides=2, padding=1))
+            self.features = nn.HybridSequential(prefix="")
+            self.features.add(nn.Conv2D(num_init_features, 7, 2, 3, use_bias=False))
+            self.features.add(nn.BatchNorm())
+            self.features.add(nn.Activation("relu"))
+            self.features.add(nn.MaxPool2D(pool_size=3, strides=2, padding=1))
             channels = num_init_features
             for k, count in enumerate(block_config):
                 self._add_block(f"stage{k + 1}_", count, growth_rate, bn_size, dropout)
@@ -86,16 +76,16 @@ class DenseNet(HybridBlock):
                 if k != len(block_config) - 1:
                     channels //= 2
                     self._add_transition(channels)
-            self.features.add(BatchNorm())
-            self.features.add(Activation("relu"))
-            self.features.add(AvgPool2D(pool_size=7))
-            self.features.add(Flatten())
-            self.output = Dense(classes)
+            self.features.add(nn.BatchNorm())
+            self.features.add(nn.Activation("relu"))
+            self.features.add(nn.AvgPool2D(pool_size=7))
+            self.features.add(nn.Flatten())
+            self.output = nn.Dense(classes)
 
     def _add_block(
         self, prefix: str, count: int, growth: int, bn_size: int, dropout: float
     ) -> None:
-        block = HybridSequential(prefix=prefix)
+        block = nn.HybridSequential(prefix=prefix)
         with block.name_scope():
             for _ in range(count):
                 block.add(_layer(growth, bn_size, dropout))
@@ -103,9 +93,9 @@ class DenseNet(HybridBlock):
 
     def _add_transition(self, channels: int) -> None:
         """Half the channels, half the size."""
-        between = HybridSequential(prefix="")
+        between = nn.HybridSequential(prefix="")
         _add_unit(between, channels, kernel_size=1)
-        between.add(AvgPool2D(pool_size=2, strides=2))
+        between.add(nn.AvgPool2D(pool_size=2, strides=2))
         self.features.add(between)
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:

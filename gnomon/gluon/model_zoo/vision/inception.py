@@ -5,43 +5,33 @@ from __future__ import annotations
 from typing import Any
 
 from gnomon.context import cpu
+from gnomon.gluon import nn
 from gnomon.gluon.block import HybridBlock
 from gnomon.gluon.contrib.nn import HybridConcurrent
 from gnomon.gluon.model_zoo.model_store import ROOT, load_pretrained
-from gnomon.gluon.nn import (
-    Activation,
-    AvgPool2D,
-    BatchNorm,
-    Conv2D,
-    Dense,
-    Dropout,
-    Flatten,
-    HybridSequential,
-    MaxPool2D,
-)
 
 __all__ = ["Inception3", "inception_v3", "make_aux"]
 
 Conv = tuple[Any, ...]  # channels, kernel, stride, padding
 POOLS = {
-    "avg": lambda: AvgPool2D(pool_size=3, strides=1, padding=1),
-    "max": lambda: MaxPool2D(pool_size=3, strides=2),
+    "avg": lambda: nn.AvgPool2D(pool_size=3, strides=1, padding=1),
+    "max": lambda: nn.MaxPool2D(pool_size=3, strides=2),
 }
 ROW, COLUMN = ((1, 7), 1, (0, 3)), ((7, 1), 1, (3, 0))
 
 
-def _conv(channels: int, kernel: Any, stride: int = 1, padding: Any = 0) -> HybridSequential:
+def _conv(channels: int, kernel: Any, stride: int = 1, padding: Any = 0) -> nn.HybridSequential:
     """Convolution, normalization, activation."""
-    out = HybridSequential(prefix="")
-    out.add(Conv2D(channels, kernel, stride, padding, use_bias=False))
-    out.add(BatchNorm(epsilon=0.001))
-    out.add(Activation("relu"))
+    out = nn.HybridSequential(prefix="")
+    out.add(nn.Conv2D(channels, kernel, stride, padding, use_bias=False))
+    out.add(nn.BatchNorm(epsilon=0.001))
+    out.add(nn.Activation("relu"))
     return out
 
 
-def _branch(pool: str | None, *convs: Conv) -> HybridSequential:
+def _branch(pool: str | None, *convs: Conv) -> nn.HybridSequential:
     """Pooling, if any, and convolutions one after the other."""
-    out = HybridSequential(prefix="")
+    out = nn.HybridSequential(prefix="")
     if pool:
         out.add(POOLS[pool]())
     for conv in convs:
@@ -95,7 +85,7 @@ def _e(prefix: str) -> HybridConcurrent:
         out.add(_branch(None, (320, 1)))
         for convs in (((384, 1),), ((448, 1), (384, 3, 1, 1))):
             split = HybridConcurrent(axis=1, prefix="")
-            part = HybridSequential(prefix="")
+            part = nn.HybridSequential(prefix="")
             part.add(_branch(None, *convs))
             part.add(split)
             split.add(_branch(None, (384, (1, 3), 1, (0, 1))))
@@ -105,17 +95,17 @@ def _e(prefix: str) -> HybridConcurrent:
     return out
 
 
-def make_aux(classes: int) -> HybridSequential:
+def make_aux(classes: int) -> nn.HybridSequential:
     """A classifier of features 17 pixels wide, to train beside the one at the end.
 
     >>> make_aux(10)[4]
     Dense(None -> 10, linear)
     """
-    out = HybridSequential(prefix="")
-    for part in (AvgPool2D(pool_size=5, strides=3), _conv(128, 1), _conv(768, 5)):
+    out = nn.HybridSequential(prefix="")
+    for part in (nn.AvgPool2D(pool_size=5, strides=3), _conv(128, 1), _conv(768, 5)):
         out.add(part)
-    out.add(Flatten())
-    out.add(Dense(classes))
+    out.add(nn.Flatten())
+    out.add(nn.Dense(classes))
     return out
 
 
@@ -129,7 +119,7 @@ class Inception3(HybridBlock):
     def __init__(self, classes: int = 1000, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         with self.name_scope():
-            self.features = HybridSequential(prefix="")
+            self.features = nn.HybridSequential(prefix="")
             for part in (_conv(32, 3, 2), _conv(32, 3), _conv(64, 3, 1, 1), POOLS["max"]()):
                 self.features.add(part)
             for part in (_conv(80, 1), _conv(192, 3), POOLS["max"]()):
@@ -142,9 +132,9 @@ class Inception3(HybridBlock):
             self.features.add(_d("D_"))
             self.features.add(_e("E1_"))
             self.features.add(_e("E2_"))
-            self.features.add(AvgPool2D(pool_size=8))
-            self.features.add(Dropout(0.5))
-            self.output = Dense(classes)
+            self.features.add(nn.AvgPool2D(pool_size=8))
+            self.features.add(nn.Dropout(0.5))
+            self.output = nn.Dense(classes)
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         return self.output(self.features(x))

@@ -5,17 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from gnomon.context import cpu
+from gnomon.gluon import nn
 from gnomon.gluon.block import HybridBlock
 from gnomon.gluon.model_zoo.model_store import ROOT, load_pretrained, named
-from gnomon.gluon.nn import (
-    Activation,
-    BatchNorm,
-    Conv2D,
-    Dense,
-    Flatten,
-    GlobalAvgPool2D,
-    HybridSequential,
-)
 
 # channels between the two convolutions of a pair, channels after it, stride
 PAIRS = (
@@ -38,7 +30,7 @@ class RELU6(HybridBlock):
 
 
 def _add_conv(
-    out: HybridSequential,
+    out: nn.HybridSequential,
     channels: int,
     kernel: int = 1,
     stride: int = 1,
@@ -48,10 +40,10 @@ def _add_conv(
     relu6: bool = False,
 ) -> None:
     """A convolution, normalization and activation."""
-    out.add(Conv2D(channels, kernel, stride, pad, groups=groups, use_bias=False))
-    out.add(BatchNorm(scale=True))
+    out.add(nn.Conv2D(channels, kernel, stride, pad, groups=groups, use_bias=False))
+    out.add(nn.BatchNorm(scale=True))
     if active:
-        out.add(RELU6() if relu6 else Activation("relu"))
+        out.add(RELU6() if relu6 else nn.Activation("relu"))
 
 
 class LinearBottleneck(HybridBlock):
@@ -68,7 +60,7 @@ class LinearBottleneck(HybridBlock):
         self.use_shortcut = stride == 1 and in_channels == channels
         wide = in_channels * t
         with self.name_scope():
-            self.out = HybridSequential()
+            self.out = nn.HybridSequential()
             _add_conv(self.out, wide, relu6=True)
             _add_conv(self.out, wide, 3, stride, 1, groups=wide, relu6=True)
             _add_conv(self.out, channels, active=False)
@@ -89,16 +81,16 @@ class MobileNet(HybridBlock):
     def __init__(self, multiplier: float = 1.0, classes: int = 1000, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         with self.name_scope():
-            self.features = HybridSequential(prefix="")
+            self.features = nn.HybridSequential(prefix="")
             with self.features.name_scope():
                 _add_conv(self.features, int(32 * multiplier), 3, 2, 1)
                 for single, channels, stride in PAIRS:
                     width = int(single * multiplier)
                     _add_conv(self.features, width, 3, stride, 1, groups=width)
                     _add_conv(self.features, int(channels * multiplier))
-                self.features.add(GlobalAvgPool2D())
-                self.features.add(Flatten())
-            self.output = Dense(classes)
+                self.features.add(nn.GlobalAvgPool2D())
+                self.features.add(nn.Flatten())
+            self.output = nn.Dense(classes)
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         return self.output(self.features(x))
@@ -115,7 +107,7 @@ class MobileNetV2(HybridBlock):
     def __init__(self, multiplier: float = 1.0, classes: int = 1000, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         with self.name_scope():
-            self.features = HybridSequential(prefix="features_")
+            self.features = nn.HybridSequential(prefix="features_")
             with self.features.name_scope():
                 _add_conv(self.features, int(32 * multiplier), 3, 2, 1, relu6=True)
                 for before, after, t, stride in BOTTLENECKS:
@@ -123,11 +115,11 @@ class MobileNetV2(HybridBlock):
                     self.features.add(LinearBottleneck(*widths, t, stride))
                 last = int(1280 * multiplier) if multiplier > 1.0 else 1280
                 _add_conv(self.features, last, relu6=True)
-                self.features.add(GlobalAvgPool2D())
-            self.output = HybridSequential(prefix="output_")
+                self.features.add(nn.GlobalAvgPool2D())
+            self.output = nn.HybridSequential(prefix="output_")
             with self.output.name_scope():
-                self.output.add(Conv2D(classes, 1, use_bias=False, prefix="pred_"))
-                self.output.add(Flatten())
+                self.output.add(nn.Conv2D(classes, 1, use_bias=False, prefix="pred_"))
+                self.output.add(nn.Flatten())
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         return self.output(self.features(x))

@@ -6,30 +6,21 @@ from typing import Any
 
 from gnomon.base import ParamError, complaint
 from gnomon.context import cpu
+from gnomon.gluon import nn
 from gnomon.gluon.block import HybridBlock
 from gnomon.gluon.model_zoo.model_store import ROOT, load_pretrained, named
-from gnomon.gluon.nn import (
-    Activation,
-    BatchNorm,
-    Conv2D,
-    Dense,
-    Flatten,
-    GlobalAvgPool2D,
-    HybridSequential,
-    MaxPool2D,
-)
 
 
-def _conv3x3(channels: int, stride: int, in_channels: int) -> Conv2D:
-    return Conv2D(
+def _conv3x3(channels: int, stride: int, in_channels: int) -> nn.Conv2D:
+    return nn.Conv2D(
         channels, kernel_size=3, strides=stride, padding=1, use_bias=False, in_channels=in_channels
     )
 
 
-def _shortcut(channels: int, stride: int, in_channels: int) -> Conv2D:
+def _shortcut(channels: int, stride: int, in_channels: int) -> nn.Conv2D:
     """The convolution that gives the input the shape of the output."""
     how = {"strides": stride, "use_bias": False, "in_channels": in_channels}
-    return Conv2D(channels, kernel_size=1, **how)
+    return nn.Conv2D(channels, kernel_size=1, **how)
 
 
 class BlockV1(HybridBlock):
@@ -51,12 +42,12 @@ class BlockV1(HybridBlock):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.body = HybridSequential(prefix="")
+        self.body = nn.HybridSequential(prefix="")
         self._fill(channels, stride, in_channels)
         if downsample:
-            self.downsample = HybridSequential(prefix="")
+            self.downsample = nn.HybridSequential(prefix="")
             self.downsample.add(_shortcut(channels, stride, in_channels))
-            self.downsample.add(BatchNorm())
+            self.downsample.add(nn.BatchNorm())
         else:
             self.downsample = None
 
@@ -74,10 +65,10 @@ class BasicBlockV1(BlockV1):
 
     def _fill(self, channels: int, stride: int, in_channels: int) -> None:
         self.body.add(_conv3x3(channels, stride, in_channels))
-        self.body.add(BatchNorm())
-        self.body.add(Activation("relu"))
+        self.body.add(nn.BatchNorm())
+        self.body.add(nn.Activation("relu"))
         self.body.add(_conv3x3(channels, 1, channels))
-        self.body.add(BatchNorm())
+        self.body.add(nn.BatchNorm())
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         out, residual = self._parts(x)
@@ -89,14 +80,14 @@ class BottleneckV1(BlockV1):
 
     def _fill(self, channels: int, stride: int, in_channels: int) -> None:
         narrow = channels // 4
-        self.body.add(Conv2D(narrow, kernel_size=1, strides=stride))
-        self.body.add(BatchNorm())
-        self.body.add(Activation("relu"))
+        self.body.add(nn.Conv2D(narrow, kernel_size=1, strides=stride))
+        self.body.add(nn.BatchNorm())
+        self.body.add(nn.Activation("relu"))
         self.body.add(_conv3x3(narrow, 1, narrow))
-        self.body.add(BatchNorm())
-        self.body.add(Activation("relu"))
-        self.body.add(Conv2D(channels, kernel_size=1, strides=1))
-        self.body.add(BatchNorm())
+        self.body.add(nn.BatchNorm())
+        self.body.add(nn.Activation("relu"))
+        self.body.add(nn.Conv2D(channels, kernel_size=1, strides=1))
+        self.body.add(nn.BatchNorm())
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         out, residual = self._parts(x)
@@ -115,9 +106,9 @@ class BasicBlockV2(HybridBlock):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.bn1 = BatchNorm()
+        self.bn1 = nn.BatchNorm()
         self.conv1 = _conv3x3(channels, stride, in_channels)
-        self.bn2 = BatchNorm()
+        self.bn2 = nn.BatchNorm()
         self.conv2 = _conv3x3(channels, 1, channels)
         self.downsample = _shortcut(channels, stride, in_channels) if downsample else None
 
@@ -142,12 +133,12 @@ class BottleneckV2(HybridBlock):
     ) -> None:
         super().__init__(**kwargs)
         narrow = channels // 4
-        self.bn1 = BatchNorm()
-        self.conv1 = Conv2D(narrow, kernel_size=1, strides=1, use_bias=False)
-        self.bn2 = BatchNorm()
+        self.bn1 = nn.BatchNorm()
+        self.conv1 = nn.Conv2D(narrow, kernel_size=1, strides=1, use_bias=False)
+        self.bn2 = nn.BatchNorm()
         self.conv2 = _conv3x3(narrow, stride, narrow)
-        self.bn3 = BatchNorm()
-        self.conv3 = Conv2D(channels, kernel_size=1, strides=1, use_bias=False)
+        self.bn3 = nn.BatchNorm()
+        self.conv3 = nn.Conv2D(channels, kernel_size=1, strides=1, use_bias=False)
         self.downsample = _shortcut(channels, stride, in_channels) if downsample else None
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
@@ -184,21 +175,21 @@ class ResNet(HybridBlock):
             expected = f"{len(layers) + 1} numbers, one a stage and one before"
             raise ParamError(complaint(type(self).__name__, "channels", expected, channels))
         with self.name_scope():
-            self.features = HybridSequential(prefix="")
+            self.features = nn.HybridSequential(prefix="")
             self._begin()
             if thumbnail:
                 self.features.add(_conv3x3(channels[0], 1, 0))
             else:
-                self.features.add(Conv2D(channels[0], 7, 2, 3, use_bias=False))
-                self.features.add(BatchNorm())
-                self.features.add(Activation("relu"))
-                self.features.add(MaxPool2D(3, 2, 1))
+                self.features.add(nn.Conv2D(channels[0], 7, 2, 3, use_bias=False))
+                self.features.add(nn.BatchNorm())
+                self.features.add(nn.Activation("relu"))
+                self.features.add(nn.MaxPool2D(3, 2, 1))
             for k, count in enumerate(layers):
                 stride = 1 if k == 0 else 2
                 stage = self._stage(block, count, channels[k + 1], stride, k + 1, channels[k])
                 self.features.add(stage)
             self._finish()
-            self.output = Dense(classes, in_units=channels[-1])
+            self.output = nn.Dense(classes, in_units=channels[-1])
 
     def _begin(self) -> None:
         """Hook: add what stands before the first convolution."""
@@ -208,8 +199,8 @@ class ResNet(HybridBlock):
 
     def _stage(
         self, block: Any, count: int, channels: int, stride: int, number: int, before: int
-    ) -> HybridSequential:
-        stage = HybridSequential(prefix=f"stage{number}_")
+    ) -> nn.HybridSequential:
+        stage = nn.HybridSequential(prefix=f"stage{number}_")
         with stage.name_scope():
             differs = channels != before
             stage.add(block(channels, stride, differs, in_channels=before, prefix=""))
@@ -225,20 +216,20 @@ class ResNetV1(ResNet):
     """ResNet, the activation after the sum."""
 
     def _finish(self) -> None:
-        self.features.add(GlobalAvgPool2D())
+        self.features.add(nn.GlobalAvgPool2D())
 
 
 class ResNetV2(ResNet):
     """ResNet, normalization and activation before the convolutions."""
 
     def _begin(self) -> None:
-        self.features.add(BatchNorm(scale=False, center=False))
+        self.features.add(nn.BatchNorm(scale=False, center=False))
 
     def _finish(self) -> None:
-        self.features.add(BatchNorm())
-        self.features.add(Activation("relu"))
-        self.features.add(GlobalAvgPool2D())
-        self.features.add(Flatten())
+        self.features.add(nn.BatchNorm())
+        self.features.add(nn.Activation("relu"))
+        self.features.add(nn.GlobalAvgPool2D())
+        self.features.add(nn.Flatten())
 
 
 BASIC, BOTTLENECK = (64, 64, 128, 256, 512), (64, 256, 512, 1024, 2048)

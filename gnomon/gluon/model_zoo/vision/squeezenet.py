@@ -6,18 +6,10 @@ from typing import Any
 
 from gnomon.base import ParamError, complaint
 from gnomon.context import cpu
+from gnomon.gluon import nn
 from gnomon.gluon.block import HybridBlock
 from gnomon.gluon.contrib.nn import HybridConcurrent
 from gnomon.gluon.model_zoo.model_store import ROOT, load_pretrained, named
-from gnomon.gluon.nn import (
-    Activation,
-    AvgPool2D,
-    Conv2D,
-    Dropout,
-    Flatten,
-    HybridSequential,
-    MaxPool2D,
-)
 
 # version -> channels and kernel of the first convolution, squeezed channels (0: pooling)
 SPECS = {
@@ -26,16 +18,16 @@ SPECS = {
 }
 
 
-def _activated(channels: int, kernel: int, padding: int = 0) -> HybridSequential:
-    part = HybridSequential(prefix="")
-    part.add(Conv2D(channels, kernel, padding=padding))
-    part.add(Activation("relu"))
+def _activated(channels: int, kernel: int, padding: int = 0) -> nn.HybridSequential:
+    part = nn.HybridSequential(prefix="")
+    part.add(nn.Conv2D(channels, kernel, padding=padding))
+    part.add(nn.Activation("relu"))
     return part
 
 
-def _fire(squeezed: int) -> HybridSequential:
+def _fire(squeezed: int) -> nn.HybridSequential:
     """Squeeze the channels, and widen them by convolutions of two sizes side by side."""
-    part = HybridSequential(prefix="")
+    part = nn.HybridSequential(prefix="")
     part.add(_activated(squeezed, 1))
     both = HybridConcurrent(axis=1, prefix="")
     both.add(_activated(4 * squeezed, 1))
@@ -60,18 +52,18 @@ class SqueezeNet(HybridBlock):
             )
         channels, kernel, squeezed = SPECS[version]
         with self.name_scope():
-            self.features = HybridSequential(prefix="")
-            self.features.add(Conv2D(channels, kernel_size=kernel, strides=2))
-            self.features.add(Activation("relu"))
+            self.features = nn.HybridSequential(prefix="")
+            self.features.add(nn.Conv2D(channels, kernel_size=kernel, strides=2))
+            self.features.add(nn.Activation("relu"))
             for width in squeezed:
-                pool = MaxPool2D(pool_size=3, strides=2, ceil_mode=True) if width == 0 else None
+                pool = nn.MaxPool2D(pool_size=3, strides=2, ceil_mode=True) if width == 0 else None
                 self.features.add(pool or _fire(width))
-            self.features.add(Dropout(0.5))
-            self.output = HybridSequential(prefix="")
-            self.output.add(Conv2D(classes, kernel_size=1))
-            self.output.add(Activation("relu"))
-            self.output.add(AvgPool2D(13))
-            self.output.add(Flatten())
+            self.features.add(nn.Dropout(0.5))
+            self.output = nn.HybridSequential(prefix="")
+            self.output.add(nn.Conv2D(classes, kernel_size=1))
+            self.output.add(nn.Activation("relu"))
+            self.output.add(nn.AvgPool2D(13))
+            self.output.add(nn.Flatten())
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         return self.output(self.features(x))

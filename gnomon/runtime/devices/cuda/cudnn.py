@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from gnomon import dtype as dtypes
 from gnomon.base import DeviceError
 from gnomon.runtime.devices.cuda import wheels
-from gnomon.runtime.devices.cuda.dnn import Algorithm, Convolve, Mean, Sizes, strides
+from gnomon.runtime.devices.cuda.dnn import Algorithm, Convolve, Factors, Mean, Pair, Sizes, strides
 from gnomon.runtime.once import once
 
 NAMES = ("libcudnn.so.9",)
@@ -234,9 +234,9 @@ class Library:
         handle: int,
         described: int,
         algorithm: int,
-        factors: tuple[float, float],
+        factors: Factors,
         operands: tuple[int, int, int],
-        workspace: tuple[int, int],
+        workspace: Pair,
     ) -> None:
         what, own, (first, second, result), _ = self._described[described]
         assert isinstance(what, Convolve)
@@ -248,13 +248,7 @@ class Library:
             result, c, what=what,
         )  # fmt: skip
 
-    def pool(
-        self,
-        handle: int,
-        described: int,
-        factors: tuple[float, float],
-        operands: tuple[int, int],
-    ) -> None:
+    def pool(self, handle: int, described: int, factors: Factors, operands: Pair) -> None:
         what, own, (first, second), _ = self._described[described]
         assert isinstance(what, Mean)
         alpha, beta = _factors(what, factors)
@@ -276,7 +270,7 @@ def _numbers(values: Sizes) -> Any:
     return (c_int * len(values))(*values)
 
 
-def _factors(what: Convolve | Mean, factors: tuple[float, float]) -> tuple[Any, Any]:
+def _factors(what: Convolve | Mean, factors: Factors) -> tuple[Any, Any]:
     """The factors as cuDNN takes them: as double for that, else as float."""
     kind = ctypes.c_double if what.dtype is dtypes.float64 else c_float
     return kind(factors[0]), kind(factors[1])

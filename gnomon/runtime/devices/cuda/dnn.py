@@ -9,6 +9,8 @@ from gnomon.ground.record import record
 from gnomon.shape import channels_last, row_major
 
 Sizes = tuple[int, ...]
+Factors = tuple[float, float]  # of what is computed, and of what the result was
+Pair = tuple[int, int]
 
 
 @record()
@@ -123,9 +125,9 @@ class Dnn(Protocol):
         handle: int,
         described: int,
         algorithm: int,
-        factors: tuple[float, float],
+        factors: Factors,
         operands: tuple[int, int, int],
-        workspace: tuple[int, int],
+        workspace: Pair,
     ) -> None:
         """result = first factor * convolution + second * result, when the stream comes to it.
 
@@ -133,11 +135,5 @@ class Dnn(Protocol):
         bytes. Where the second factor is 0 the result is only written.
         """
 
-    def pool(
-        self,
-        handle: int,
-        described: int,
-        factors: tuple[float, float],
-        operands: tuple[int, int],
-    ) -> None:
+    def pool(self, handle: int, described: int, factors: Factors, operands: Pair) -> None:
         """The same of a pooling; `operands` are the addresses of those of `Mean.shapes`."""

@@ -23,7 +23,7 @@ from gnomon.expr.call import conv, pool
 from gnomon.expr.node import Buffer
 from gnomon.expr.window import places, span
 from gnomon.ground.record import record
-from gnomon.runtime.devices.cuda.dnn import Algorithm, Convolve, Mean, Sizes, strides
+from gnomon.runtime.devices.cuda.dnn import Algorithm, Convolve, Factors, Mean, Pair, Sizes, strides
 from gnomon.runtime.devices.cuda.simulated_memory import Space, Work
 from gnomon.shape import prod
 
@@ -148,9 +148,9 @@ class SimulatedDnn:
         handle: int,
         described: int,
         algorithm: int,
-        factors: tuple[float, float],
+        factors: Factors,
         operands: tuple[int, int, int],
-        workspace: tuple[int, int],
+        workspace: Pair,
     ) -> None:
         with self.driver.lock:
             what = self._what(CONVOLVE, described, Convolve)
@@ -169,13 +169,7 @@ class SimulatedDnn:
             asked = _Asked(CONVOLVE, what, operands, factors, workspace, _convolved)
             self._give(handle, asked)
 
-    def pool(
-        self,
-        handle: int,
-        described: int,
-        factors: tuple[float, float],
-        operands: tuple[int, int],
-    ) -> None:
+    def pool(self, handle: int, described: int, factors: Factors, operands: Pair) -> None:
         with self.driver.lock:
             what = self._what(POOL, described, Mean)
             _check_mean(what)
@@ -208,8 +202,8 @@ class _Asked:
         call: str,
         what: Convolve | Mean,
         operands: Sequence[int],
-        factors: tuple[float, float],
-        workspace: tuple[int, int],
+        factors: Factors,
+        workspace: Pair,
         value: Callable[[Any, list[Array]], Array],
     ) -> None:
         self.call, self.what, self.factors, self.workspace = call, what, factors, workspace
