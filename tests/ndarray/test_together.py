@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+
 import numpy as np
 import pytest
 
@@ -62,6 +64,7 @@ def test_operators_that_cannot_be_one_kernel_lose_no_operand(monkeypatch):
 
 def test_a_short_chain_is_compiled_once_it_has_come_often(monkeypatch):
     monkeypatch.setattr(fusion_group, "OFTEN", 3)
+    monkeypatch.setattr(CACHE, "kernels", OrderedDict())  # that of a long run of tests may be full
     a, kernels = nd.array([1.0, 2.0]), []
     for _ in range(5):
         # by functions that no other test has in one kernel: that would be there already
