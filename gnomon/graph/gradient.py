@@ -259,7 +259,19 @@ def look(
             in_shapes = ((2,),) * len(in_shapes)  # that is the same for every shape
         elif (op.moves is not None or op.reshapes) and wanted[0] and in_types[0].kind == "f":
             return Needs((0,), (), ()), wanted
-    return _look(op, in_shapes, in_types, wanted, train)
+    free = None if op.free is None else op.free(*in_shapes)
+    if free is None or 0 in free.sizes:
+        return _look(op, in_shapes, in_types, wanted, train)
+    key = op, tuple(map(len, in_shapes)), free.fixed, in_types, wanted, train
+    if key not in _looked:
+        if len(_looked) >= KEPT:
+            _looked.clear()
+        _looked[key] = _look(op, in_shapes, in_types, wanted, train)
+    return _looked[key]
+
+
+KEPT = 4096
+_looked: dict[Any, tuple[Needs, tuple[bool, ...]]] = {}  # where some sizes do nothing but count
 
 
 @functools.lru_cache(maxsize=4096)

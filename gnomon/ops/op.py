@@ -17,7 +17,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Protocol, Self, TypeVar, cast
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar, cast
 
 from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, complaint
 from gnomon.dtype import DType
@@ -43,8 +43,20 @@ class Draws(Protocol):
 
 # what a class says of its `forward`, and what it says where it says nothing
 _OF_FORWARD = {
-    "elementwise": False, "stretches": False, "reshapes": False, "moves": None, "reduces": None
+    "elementwise": False, "stretches": False, "reshapes": False, "moves": None, "reduces": None,
+    "free": None,
 }  # fmt: skip
+
+
+class Free(NamedTuple):
+    """What shapes of dense inputs say: sizes that do nothing but count, as rows or the terms of a
+    product, and those that are fixed for what the operator does, and its gradient.
+
+    Neither depends on the first ones by numbers or choices: other loops are all that they make.
+    """
+
+    sizes: tuple[int, ...]
+    fixed: tuple[int, ...] = ()
 
 
 class Op:
@@ -70,6 +82,7 @@ class Op:
     reshapes: ClassVar[bool] = False  # the elements of its operand in their order, in another shape
     moves: ClassVar[Callable[..., Any] | None] = None  # by shape: where elements come from
     reduces: ClassVar[Callable[..., Any] | None] = None  # by shape: axes, and what is left
+    free: ClassVar[Callable[..., Free | None] | None] = None  # by shapes: what they say
     takes_random: ClassVar[bool] = False  # whether `forward` asks for a source of numbers
     asked: ClassVar[tuple[str, ...]] = ()  # what `gradient` reads, by name
     cases: ClassVar[Cases] = ()  # what the tests try it on

@@ -63,9 +63,9 @@ def served(monkeypatch):
         current.append(lambda: make()[0])
         return families.recipe_of_one(op, data, make)
 
-    def like(outline, work):
+    def like(outline, work, given):
         current.append(lambda: work)
-        return families.recipe_like(outline, work)
+        return families.recipe_like(outline, work, given)
 
     monkeypatch.setattr(families, "_member", compared)
     monkeypatch.setattr(invoke, "recipe_of_one", of_one)

@@ -1,0 +1,201 @@
+"""Families: templates of the same kernels and products that differ in sizes and strides alone.
+
+A kernel takes sizes and strides as arguments, so the template of a kernel's work for some sizes
+serves for all others whose statements have the same structure: the words of its block that hold
+them are written anew, with how the work is cut into tasks. A product is made anew by its sizes.
+Nothing is planned for that, and no expression is read. That two statements do have the same
+structure is for the caller to know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gnomon.base import Later
+from gnomon.expr.node import Buffer
+from gnomon.runtime.execution.program import Step
+from gnomon.runtime.kernels.kernel import Kernel
+from gnomon.runtime.kernels.template import SPACING, Template
+from gnomon.runtime.libraries.product import SIZES, Product
+
+if TYPE_CHECKING:
+    from gnomon.runtime.libraries import gemm
+else:  # what has no product needs no library
+    gemm = Later("gnomon.runtime.libraries.gemm")
+
+Values = Mapping[Hashable, int]
+
+
+class Slot(NamedTuple):
+    """What one of a family's steps is given: a kernel's argument, or the name of a size."""
+
+    step: int
+    name: Hashable
+
+
+class Where(NamedTuple):
+    """So many bytes behind the address of an operand."""
+
+    operand: int
+    offset: int
+
+    def at(self, addresses: Sequence[int]) -> int:
+        """That address."""
+        return addresses[self.operand] + self.offset
+
+
+class OfKernel:
+    """A step of a kernel, and where its leaves are."""
+
+    def __init__(self, step: Step, leaves: Sequence[Where]) -> None:
+        self._step = step
+        self.kernel, block, _, _, _, self.dims = step.keep
+        self._words, self._leaves = tuple(block.words), leaves
+
+    def values(self) -> dict[Hashable, int]:
+        """What its slots hold."""
+        args = self.kernel.signature.args
+        return dict(zip(args, self._words[len(self._words) - len(args) :], strict=True))
+
+    def operand(self, leaf: int) -> int:
+        """The operand that a leaf is."""
+        return self._leaves[leaf].operand
+
+    def made(self, addresses: Sequence[int], values: Values, times: float) -> Step:
+        """The same on operands at `addresses`, so many times as large, with these in some slots."""
+        leaves = {("leaf", k): leaf.at(addresses) for k, leaf in enumerate(self._leaves)}
+        moved = round(self._step.bytes * times)
+        return self.kernel.resized(self._step, self._words, {**leaves, **values}, moved)
+
+
+class OfProduct:
+    """A library's step, and where the operands are; the matrices of a batch have no gaps."""
+
+    kernel = None  # a library chooses what computes it by its sizes
+
+    def __init__(self, product: Product, operands: Sequence[Where]) -> None:
+        self._product, self._operands = product, operands
+
+    def values(self) -> dict[Hashable, int]:
+        """Its sizes by name."""
+        return {name: getattr(self._product, name) for name in SIZES}
+
+    def made(self, addresses: Sequence[int], values: Values, times: float) -> Any:
+        """The same on operands at `addresses`, of other sizes."""
+        step = gemm.step(self._product.resized(values), None)
+        step.bind(*[x.at(addresses) for x in self._operands])
+        return step
+
+
+class Family:
+    """What templates share, read off the `first` of them and its steps.
+
+    >>> import numpy as np
+    >>> from gnomon.expr.node import Buffer
+    >>> from gnomon.runtime.statements.prepare import Store, prepare
+    >>> def make(addresses):
+    ...     source, dest = (Buffer((3,), address=a) for a in addresses)
+    ...     return prepare([Store(dest, "saveto", source * 2.0)])
+    >>> family = family_of(Template(make, 2))
+    >>> a, b = np.arange(5, dtype=np.float32), np.zeros(5, np.float32)
+    >>> family.member({Slot(0, ("dim", 0)): 5}, moved=40).run([a.ctypes.data, b.ctypes.data])
+    >>> b
+    array([0., 2., 4., 6., 8.], dtype=float32)
+    """
+
+    __slots__ = ("_count", "_numbers", "_steps", "bytes", "places")
+
+    def __init__(self, first: Template, steps: Sequence[OfKernel | OfProduct]) -> None:
+        self._steps = steps
+        self._count, self._numbers = first.count, first.numbers
+        self.bytes = first.bytes  #: that the first one moves
+        #: where addresses and numbers go; None where a library's steps may take them elsewhere
+        self.places = first.places if all(s.kernel for s in steps) else None
+
+    @property
+    def steps(self) -> int:
+        """How many there are."""
+        return len(self._steps)
+
+    def values(self) -> dict[Slot, int]:
+        """What the first one's slots hold."""
+        each = enumerate(step.values() for step in self._steps)
+        return {Slot(k, name): value for k, values in each for name, value in values.items()}
+
+    def dim(self, slot: Slot) -> int:
+        """The first one's size that is an argument of a kernel."""
+        return self._steps[slot.step].dims[slot.name[1]]  # type: ignore[index,union-attr]
+
+    def operand(self, slot: Slot) -> int:
+        """The operand that has a stride."""
+        leaf = slot.name[1][1]  # type: ignore[index]
+        return self._steps[slot.step].operand(leaf)  # type: ignore[union-attr]
+
+    def member(
+        self, values: Mapping[Slot, int], moved: int, offsets: Sequence[int] = ()
+    ) -> Template:
+        """The template where sizes, strides and numbers, by slot, have other values.
+
+        It moves `moved` bytes. Each operand begins `offsets` bytes behind its address, where these
+        are given.
+        """
+        given: list[dict[Hashable, int]] = [{} for _ in self._steps]
+        for (k, name), value in values.items():
+            given[k][name] = value
+        def make(addresses: Sequence[int], which: int = 0) -> list[Step]:
+            each = zip(self._steps, given, strict=True)
+            return [step.made(addresses, values, moved / self.bytes) for step, values in each]
+
+        places = self.places
+        if offsets and places is not None:
+            places = [
+                p._replace(offset=offsets[p.operand]) if p.operand < len(offsets) else p
+                for p in places
+            ]
+        return Template(make, self._count, self._numbers, places)
+
+
+def family_of(template: Template) -> Family | None:
+    """The family of a template that has not run yet; None where its work is something else than
+    kernels and products of operands, or takes numbers beside products."""
+    copy = template.reserve()
+    template.give_back(copy)
+    steps = [_read(step) for step in copy.steps]
+    found = [step for step in steps if step is not None]
+    if not found or len(found) < len(steps):
+        return None
+    family = Family(template, found)
+    return family if family.places is not None or not template.numbers else None
+
+
+def _read(step: Step) -> OfKernel | OfProduct | None:
+    """What a step does; None where it is something else, or has temporaries that others fill."""
+    keep = step.keep
+    if type(step) is Step and type(keep) is tuple and isinstance(keep[0], Kernel):
+        leaves = _where(keep[3])
+        return None if leaves is None else OfKernel(step, leaves)
+    found = _multiplied(keep)
+    if found is None:
+        return None
+    product, operands = found[0], _where(found[1:])
+    if operands is None or product != product.resized({}):
+        return None
+    return OfProduct(product, operands)
+
+
+def _where(buffers: Sequence[Buffer]) -> list[Where] | None:
+    """Of which operands buffers are parts, by the stand-ins for these; None where of none."""
+    found = [divmod(b.address + SPACING // 2, SPACING) for b in buffers]
+    if any(k < 1 for k, _ in found):
+        return None
+    return [Where(k - 1, rest - SPACING // 2) for k, rest in found]
+
+
+def _multiplied(keep: Any) -> Any:
+    """The product that a step computes and its operands, of what it keeps; None: no product."""
+    if not isinstance(keep, (tuple, list)):
+        return None
+    if keep and isinstance(keep[0], Product):
+        return keep
+    return next((found for x in keep if (found := _multiplied(x)) is not None), None)
