@@ -175,7 +175,7 @@ def _read(step: Step) -> OfKernel | OfProduct | None:
     if type(step) is Step and type(keep) is tuple and isinstance(keep[0], Kernel):
         leaves = _where(keep[3])
         return None if leaves is None else OfKernel(step, leaves)
-    found = _multiplied(keep)
+    found = _multiplied(keep) if hasattr(step, "bind") else None
     if found is None:
         return None
     product, operands = found[0], _where(found[1:])
