@@ -7,9 +7,9 @@ from itertools import pairwise
 from gnomon.base import ParamError, complaint
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr
-from gnomon.ops.infer import UNKNOWN, Shape, Shapes, normal_axis
+from gnomon.ops.infer import UNKNOWN, Free, Shape, Shapes, normal_axis
 from gnomon.ops.movement import along
-from gnomon.ops.op import Free, Op, op
+from gnomon.ops.op import Op, op
 from gnomon.ops.param import MOST, Dims, count, param
 
 

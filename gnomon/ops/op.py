@@ -17,14 +17,14 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar, cast
+from typing import Any, ClassVar, Protocol, Self, TypeVar, cast
 
 from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.node import Expr
 from gnomon.ops import derive, given, infer, registry
 from gnomon.ops.case import Cases
-from gnomon.ops.infer import Shape, Shapes, Types
+from gnomon.ops.infer import Free, Shape, Shapes, Types
 from gnomon.ops.param import Param, annotated, declared, kinds, parse_fields, show
 
 C = TypeVar("C", bound="type[Op]")
@@ -43,20 +43,9 @@ class Draws(Protocol):
 
 # what a class says of its `forward`, and what it says where it says nothing
 _OF_FORWARD = {
-    "elementwise": False, "stretches": False, "reshapes": False, "moves": None, "reduces": None,
-    "free": None,
+    "elementwise": False, "stretches": False, "reshapes": False,
+    "moves": None, "reduces": None, "free": None,
 }  # fmt: skip
-
-
-class Free(NamedTuple):
-    """What shapes of dense inputs say: sizes that do nothing but count, as rows or the terms of a
-    product, and those that are fixed for what the operator does, and its gradient.
-
-    Neither depends on the first ones by numbers or choices: other loops are all that they make.
-    """
-
-    sizes: tuple[int, ...]
-    fixed: tuple[int, ...] = ()
 
 
 class Op:

@@ -13,76 +13,14 @@ from gnomon.dtype import float32
 from gnomon.expr.node import Buffer, Cast, Map, Scalar
 from gnomon.expr.walk import postorder
 from gnomon.graph import gradient
-from gnomon.ndarray import derivative
-from gnomon.ndarray.core.bounded_cache import LEARNT, RECIPES
-from gnomon.ndarray.lazy import families, invoke, trace
-from gnomon.ndarray.lazy.recipe import template_for
+from gnomon.ndarray.lazy import families, invoke
 from gnomon.ops import registry
 from gnomon.ops.op import describe
 from gnomon.ops.param import param
 from gnomon.plan.statement import Store, Structure
-from gnomon.runtime.kernels.kernel import Kernel
 from gnomon.shape import prod
 
 SIZES = (1, 2, 3, 5, 8, 13)
-
-
-def held(template):
-    """What the blocks of a template's steps hold, and where operands go, by slot."""
-    copy = template.reserve()
-    template.give_back(copy)
-    steps = [held_by(step) for step in copy.steps]
-    moved = template.bytes if len(steps) == 1 else 0  # of several, each is taken to grow alike
-    return steps, sorted(template.places), moved
-
-
-def held_by(step):
-    if not isinstance(step.keep[0], Kernel):  # a product: the library's own objects differ
-        kept = getattr(step, "implementation", None)
-        return type(step), kept, step.bytes, step.flops, step.work
-    kernel, block = step.keep[:2]
-    words, args = list(block.words), kernel.signature.args
-    slots = dict(zip(args, words[len(words) - len(args) :], strict=True))
-    named = {s: n for s, n in slots.items() if s[0] not in ("leaf", "scratch")}
-    return (
-        kernel.address,
-        words[: len(words) - len(args)],
-        named,
-        {slot: slots[slot] != 0 for slot in args if slot[0] == "scratch"},
-        step.work,
-    )
-
-
-@pytest.fixture
-def served(monkeypatch):
-    """How many recipes came by family; each is compared with what is made the usual way."""
-    counts = []
-    monkeypatch.setattr(families, "_known", {})
-    member, current = families._member, []
-
-    def compared(*given):
-        recipe = member(*given)
-        work = current[-1]()
-        counts.append(work.name)
-        assert held(recipe.template) == held(template_for(work)[0])
-        assert not recipe._prepared or recipe.address
-        return recipe
-
-    def of_one(op, data, make):
-        current.append(lambda: make()[0])
-        return families.recipe_of_one(op, data, make)
-
-    def like(outline, work, given):
-        current.append(lambda: work)
-        return families.recipe_like(outline, work, given)
-
-    monkeypatch.setattr(families, "_member", compared)
-    monkeypatch.setattr(invoke, "recipe_like", like)
-    monkeypatch.setattr(invoke, "recipe_of_one", of_one)
-    monkeypatch.setattr(trace, "recipe_like", like)
-    monkeypatch.setattr(derivative, "recipe_like", like)
-    trace.EMPTY.after.clear()
-    return counts
 
 
 def array(draw, shape, dtype):
@@ -441,69 +379,3 @@ def test_what_inherits_from_an_operator_is_not_taken_for_it(served):
             x = np.random.default_rng(1).standard_normal(shape).astype("f4")
             got = invoke.invoke(kind(**given), [nd.array(x)])
             np.testing.assert_allclose(got.asnumpy(), reference(x), 1e-4, 1e-5)
-
-
-LEADING = ((3, 7), (5, 2), (1, 9), (4, 11), (2, 1), (7, 7), (13,), (2, 3, 5), (4, 16), (101,), (0, 3))
-#: operators of which some sizes do nothing but count: the shapes of inputs, parameters
-COUNTED = {
-    "FullyConnected": lambda n: (
-        [(*n, 24), (10, 24), (10,)], {"num_hidden": 10, "flatten": False}),
-    "flattened": lambda n: ([(n[0], 24), (10, 24)], {"num_hidden": 10, "no_bias": True}),
-    "LayerNorm": lambda n: ([(*n, 24), (24,), (24,)], {}),
-    "softmax": lambda n: ([(*n, 5)], {"temperature": 2.0 if len(n) > 2 else None}),
-    "log_softmax": lambda n: ([(*n, 6)], {"axis": len(n)}),
-    "softmin": lambda n: ([(*n, 6)], {"axis": -1}),
-    "batch_dot": lambda n: ([(3, *n[-2:]), (3, n[-1], 5)] if len(n) > 1 else [(3, n[0], 2)] * 2,
-                            {"transpose_b": len(n) == 1}),
-    "dot": lambda n: ([(n[-1], *n[1:]), (n[-1], 6)], {"transpose_a": True}),
-    "SliceChannel": lambda n: ([(*n, 12)], {"num_outputs": 3, "axis": -1}),
-}  # fmt: skip
-
-
-#: others, which no kernels and products alone compute: what their gradients read is known then
-ELSEWHERE = {"Convolution", "Deconvolution", "Pooling", "Pooling_v1", "RNN"}
-
-
-def computed(kind, shapes, given, how):
-    """The outputs of an operator of `COUNTED` and all gradients, on numbers that shapes decide."""
-    draw = np.random.default_rng(sum(map(prod, shapes)))
-    inputs = [nd.array(draw.standard_normal(shape)) for shape in shapes]
-    for x in inputs:
-        x.attach_grad(how)
-    with autograd.record():
-        found = getattr(nd, "FullyConnected" if kind == "flattened" else kind)(*inputs, **given)
-        outputs = found if isinstance(found, list) else [found]
-    autograd.backward(outputs, [nd.array(draw.standard_normal(y.shape)) for y in outputs])
-    return [x.asnumpy() for x in (*outputs, *(x.grad for x in inputs))]
-
-
-@pytest.mark.parametrize("how", ["write", "add"])
-@pytest.mark.parametrize("kind", COUNTED)
-def test_sizes_that_do_nothing_but_count(kind, how, served, monkeypatch):
-    """New sizes: odd ones, 1, equal ones, none; the same bits as where each is met first."""
-    cases = [COUNTED[kind](leading) for leading in LEADING]
-    found = [computed(kind, *case, how) for case in cases]
-    assert len(served) >= 2
-    for case, values in zip(cases, found, strict=True):
-        monkeypatch.setattr(gradient, "_looked", {})
-        RECIPES.forget()
-        LEARNT.forget()
-        for x, y in zip(values, computed(kind, *case, how), strict=True):
-            np.testing.assert_array_equal(x, y)
-
-
-def test_every_operator_that_says_so_is_tried():
-    said = {registry.find(name).name for name in registry.names() if registry.find(name).free}
-    assert said == (COUNTED.keys() - {"flattened"}) | ELSEWHERE
-
-
-def test_what_its_gradient_reads_is_asked_once_for_sizes_that_count(monkeypatch):
-    asked, look = [], gradient._look
-    monkeypatch.setattr(gradient, "_looked", {})
-    monkeypatch.setattr(gradient, "_look", lambda *given: asked.append(given) or look(*given))
-    op = registry.find("FullyConnected")(num_hidden=10)
-    for rows in (7, 11, 24):
-        shapes = (rows, 24), (10, 24), (10,)
-        found = gradient.look(op, shapes, (float32,) * 3, (True,) * 3, True)
-        assert found == look(op, shapes, (float32,) * 3, (True,) * 3, True)
-    assert len(asked) == 1

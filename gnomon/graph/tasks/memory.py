@@ -204,8 +204,7 @@ def pack(blocks: Sequence[Block]) -> int:
             gap = begin - reach
             if gap >= block.size and (best < 0 or gap < least):
                 best, least = reach, gap
-            if end > reach:
-                reach = end
+            reach = max(reach, end)
         block.offset = reach if best < 0 else best
         end = block.offset + block.size
         bisect.insort(taken, (block.offset, number, end, born, dies, own))

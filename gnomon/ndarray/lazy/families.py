@@ -24,7 +24,7 @@ from gnomon.ndarray.core.layout import Layout, dense
 from gnomon.ndarray.lazy.infer import infer
 from gnomon.ndarray.lazy.numbers import Number
 from gnomon.ndarray.lazy.recipe import Recipe, Work, template_for
-from gnomon.ops.op import Free
+from gnomon.ops.infer import Free
 from gnomon.plan.canonical import form_of
 from gnomon.plan.statement import Axis
 from gnomon.plan.view import merged
@@ -277,7 +277,7 @@ def _first(outline: Outline | None, work: Work, given: Any) -> Recipe:
 def _kin(outline: Outline, work: Work, template: Any, numbers: list[Number]) -> Kin | None:
     """What members of the family of a template share; None where it is not as its outline says."""
     family = family_of(template)
-    if family is None or (outline.free is None and family.steps > 1):
+    if family is None or (outline.free is None and len(family.steps) > 1):
         return None
     result = work.layouts[work.first]
     width = template.bytes // result.size if outline.maps else 0
@@ -291,13 +291,13 @@ def _enter(kin: Kin, outline: Outline, slot: Slot, n: int) -> bool:
     """Note what an outline says of a slot, which holds `n`; False where it says nothing."""
     kind = slot.name[0]  # type: ignore[index]
     if kind == "dim":
-        n = kin.family.dim(slot)
         if n not in outline.sizes:
             return False
         axis = n.number if isinstance(n, Axis) else outline.sizes.index(n)
         kin.sizes.append((slot, axis))
     elif kind == "stride":
-        kin.strides.append((slot, kin.family.operand(slot), slot.name[2]))  # type: ignore[index]
+        _, (_, leaf), axis = slot.name  # type: ignore[misc]
+        kin.strides.append((slot, kin.family.steps[slot.step].where[leaf].operand, axis))
     elif kind == "scalar" and outline.numbers:
         kin.scalars.append(slot)
     return True
@@ -314,13 +314,15 @@ def _count(kin: Kin, outline: Outline, slot: Slot, n: int) -> bool:
 
 
 def _covers(kin: Kin, outline: Outline) -> bool:
-    """Whether each step is given all sizes that count: one that it is not would be the first's."""
+    """Whether each step is given all sizes that count, and no leaf begins where they say."""
     assert outline.free is not None
-    sizes = outline.free.sizes
-    for step in range(kin.family.steps):
-        given = [outline.sizes[axis] for slot, axis in kin.sizes if slot.step == step]
-        joined = [sizes[k:end] for k in range(len(sizes)) for end in range(k + 1, len(sizes) + 1)]
-        if not set(sizes).issubset(chain.from_iterable(x for x in joined if prod(x) in given)):
+    sizes, fixed = outline.free
+    joined = [sizes[k:end] for k in range(len(sizes)) for end in range(k + 1, len(sizes) + 1)]
+    for number, step in enumerate(kin.family.steps):
+        given = [outline.sizes[axis] for slot, axis in kin.sizes if slot.step == number]
+        told = {n for run in joined if prod(run) in given for n in run}
+        begins = (w.offset / kin.dtype.size for w in step.where)
+        if not told.issuperset(sizes) or any(at and at not in fixed for at in begins):
             return False
     return True
 

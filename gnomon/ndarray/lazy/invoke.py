@@ -43,7 +43,6 @@ from gnomon.ndarray.lazy.recipe import (
     Recipe,
     Work,
     dispatch,
-    recipe_for,
 )
 from gnomon.ndarray.lazy.recorded import Recorded
 from gnomon.ops import precision

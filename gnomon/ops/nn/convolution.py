@@ -6,9 +6,9 @@ from gnomon.base import ParamError, complaint
 from gnomon.dtype import float32
 from gnomon.expr import call, ext
 from gnomon.expr.node import Expr
-from gnomon.ops.infer import UNKNOWN, Shape, Shapes
+from gnomon.ops.infer import UNKNOWN, Free, Shape, Shapes
 from gnomon.ops.nn import window
-from gnomon.ops.op import Free, Op, describe, op
+from gnomon.ops.op import Op, describe, op
 from gnomon.ops.param import Dims, param
 
 TUNE = ("fastest", "limited_workspace", "off")

@@ -6,10 +6,10 @@ from gnomon.base import ParamError, complaint
 from gnomon.expr import ext
 from gnomon.expr.call.conv import ConvolutionData, Geometry
 from gnomon.expr.node import Expr
-from gnomon.ops.infer import UNKNOWN, Shape, Shapes
+from gnomon.ops.infer import UNKNOWN, Free, Shape, Shapes
 from gnomon.ops.nn import window
 from gnomon.ops.nn.convolution import LAYOUTS, TUNE
-from gnomon.ops.op import Free, Op, op
+from gnomon.ops.op import Op, op
 from gnomon.ops.param import Dims, param
 
 

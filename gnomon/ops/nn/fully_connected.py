@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from gnomon.expr import call, ext
 from gnomon.expr.node import Expr
-from gnomon.ops.infer import UNKNOWN, Shape, Shapes, times
-from gnomon.ops.op import Free, Op, op
+from gnomon.ops.infer import UNKNOWN, Free, Shape, Shapes, times
+from gnomon.ops.op import Op, op
 from gnomon.ops.param import param
 
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from gnomon.base import ParamError, complaint
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr
-from gnomon.ops.infer import Shape, Shapes, normal_axis, times
+from gnomon.ops.infer import Free, Shape, Shapes, normal_axis, times
 from gnomon.ops.movement import along
 from gnomon.ops.nn.softmax import spread
-from gnomon.ops.op import Free, Op, op
+from gnomon.ops.op import Op, op
 from gnomon.ops.param import param
 from gnomon.ops.reduce import Axes, joined, mean, mean_and_variance, total
 

@@ -9,9 +9,9 @@ from gnomon.dtype import int64
 from gnomon.expr import call, ext, fn
 from gnomon.expr.node import Expr, cast
 from gnomon.ops.create import full
-from gnomon.ops.infer import UNKNOWN, Shape, Shapes
+from gnomon.ops.infer import UNKNOWN, Free, Shape, Shapes
 from gnomon.ops.nn import window
-from gnomon.ops.op import Free, Op, op
+from gnomon.ops.op import Op, op
 from gnomon.ops.param import Dims, param
 
 LAYOUTS = ("NCDHW", "NCHW", "NCW", "NDHWC", "NHWC", "NWC")

@@ -20,8 +20,8 @@ from gnomon.expr.node import Expr, cast
 from gnomon.ground.record import record
 from gnomon.ops.case import case
 from gnomon.ops.create import full
-from gnomon.ops.infer import Shape, Shapes, Types, times
-from gnomon.ops.op import Draws, Free, Op, op
+from gnomon.ops.infer import Free, Shape, Shapes, Types, times
+from gnomon.ops.op import Draws, Op, op
 from gnomon.ops.param import count, param
 
 BIASES = ("b_in", "b_hid")

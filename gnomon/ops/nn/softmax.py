@@ -11,8 +11,8 @@ from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, cast
 from gnomon.ground.record import cached_property
 from gnomon.ops.create import FLOATS
-from gnomon.ops.infer import Shape, Shapes, Types, normal_axis
-from gnomon.ops.op import Free, Op, made_of, op
+from gnomon.ops.infer import Free, Shape, Shapes, Types, normal_axis
+from gnomon.ops.op import Op, made_of, op
 from gnomon.ops.param import param
 from gnomon.ops.reduce import Axes, total
 

@@ -40,51 +40,45 @@ class Where(NamedTuple):
     operand: int
     offset: int
 
-    def at(self, addresses: Sequence[int]) -> int:
-        """That address."""
-        return addresses[self.operand] + self.offset
-
 
 class OfKernel:
-    """A step of a kernel, and where its leaves are."""
+    """A step of a kernel."""
 
-    def __init__(self, step: Step, leaves: Sequence[Where]) -> None:
-        self._step = step
+    def __init__(self, step: Step, where: Sequence[Where]) -> None:
+        self._step, self.where = step, where
         self.kernel, block, _, _, _, self.dims = step.keep
-        self._words, self._leaves = tuple(block.words), leaves
+        self._words = tuple(block.words)
 
     def values(self) -> dict[Hashable, int]:
         """What its slots hold."""
         args = self.kernel.signature.args
         return dict(zip(args, self._words[len(self._words) - len(args) :], strict=True))
 
-    def operand(self, leaf: int) -> int:
-        """The operand that a leaf is."""
-        return self._leaves[leaf].operand
-
-    def made(self, addresses: Sequence[int], values: Values, times: float) -> Step:
-        """The same on operands at `addresses`, so many times as large, with these in some slots."""
-        leaves = {("leaf", k): leaf.at(addresses) for k, leaf in enumerate(self._leaves)}
+    def made(self, leaves: Sequence[int], values: Values, times: float) -> Step:
+        """The same on leaves at other addresses, so many times as large, with these values."""
+        given: dict[Hashable, int] = {("leaf", k): at for k, at in enumerate(leaves)}
+        given.update(values)
         moved = round(self._step.bytes * times)
-        return self.kernel.resized(self._step, self._words, {**leaves, **values}, moved)
+        step: Step = self.kernel.resized(self._step, self._words, given, moved)
+        return step
 
 
 class OfProduct:
-    """A library's step, and where the operands are; the matrices of a batch have no gaps."""
+    """A library's step, of operands whose matrices of a batch have no gaps."""
 
-    kernel = None  # a library chooses what computes it by its sizes
+    kernel, dims = None, ()
 
-    def __init__(self, product: Product, operands: Sequence[Where]) -> None:
-        self._product, self._operands = product, operands
+    def __init__(self, product: Product, where: Sequence[Where]) -> None:
+        self._product, self.where = product, where
 
     def values(self) -> dict[Hashable, int]:
         """Its sizes by name."""
         return {name: getattr(self._product, name) for name in SIZES}
 
-    def made(self, addresses: Sequence[int], values: Values, times: float) -> Any:
-        """The same on operands at `addresses`, of other sizes."""
+    def made(self, operands: Sequence[int], values: Values, times: float) -> Any:
+        """The same of other sizes, on operands at other addresses."""
         step = gemm.step(self._product.resized(values), None)
-        step.bind(*[x.at(addresses) for x in self._operands])
+        step.bind(*operands)
         return step
 
 
@@ -104,33 +98,21 @@ class Family:
     array([0., 2., 4., 6., 8.], dtype=float32)
     """
 
-    __slots__ = ("_count", "_numbers", "_steps", "bytes", "places")
+    __slots__ = ("_bytes", "_count", "_numbers", "places", "steps")
 
     def __init__(self, first: Template, steps: Sequence[OfKernel | OfProduct]) -> None:
-        self._steps = steps
-        self._count, self._numbers = first.count, first.numbers
-        self.bytes = first.bytes  #: that the first one moves
-        #: where addresses and numbers go; None where a library's steps may take them elsewhere
-        self.places = first.places if all(s.kernel for s in steps) else None
-
-    @property
-    def steps(self) -> int:
-        """How many there are."""
-        return len(self._steps)
+        self.steps = steps
+        self._count, self._numbers, self._bytes = first.count, first.numbers, first.bytes
+        #: where addresses and numbers go; None where a library may take them elsewhere
+        self.places = first.places if all(step.kernel for step in steps) else None
 
     def values(self) -> dict[Slot, int]:
-        """What the first one's slots hold."""
-        each = enumerate(step.values() for step in self._steps)
-        return {Slot(k, name): value for k, values in each for name, value in values.items()}
-
-    def dim(self, slot: Slot) -> int:
-        """The first one's size that is an argument of a kernel."""
-        return self._steps[slot.step].dims[slot.name[1]]  # type: ignore[index,union-attr]
-
-    def operand(self, slot: Slot) -> int:
-        """The operand that has a stride."""
-        leaf = slot.name[1][1]  # type: ignore[index]
-        return self._steps[slot.step].operand(leaf)  # type: ignore[union-attr]
+        """What the first one's slots hold; sizes may be those of an axis."""
+        found: dict[Slot, int] = {}
+        for k, step in enumerate(self.steps):
+            dims: dict[Hashable, int] = {("dim", number): n for number, n in enumerate(step.dims)}
+            found |= {Slot(k, name): dims.get(name, n) for name, n in step.values().items()}
+        return found
 
     def member(
         self, values: Mapping[Slot, int], moved: int, offsets: Sequence[int] = ()
@@ -140,12 +122,16 @@ class Family:
         It moves `moved` bytes. Each operand begins `offsets` bytes behind its address, where these
         are given.
         """
-        given: list[dict[Hashable, int]] = [{} for _ in self._steps]
+        given: list[dict[Hashable, int]] = [{} for _ in self.steps]
         for (k, name), value in values.items():
             given[k][name] = value
+
         def make(addresses: Sequence[int], which: int = 0) -> list[Step]:
-            each = zip(self._steps, given, strict=True)
-            return [step.made(addresses, values, moved / self.bytes) for step, values in each]
+            made = []
+            for step, mine in zip(self.steps, given, strict=True):
+                where = [addresses[operand] + offset for operand, offset in step.where]
+                made.append(step.made(where, mine, moved / self._bytes))
+            return made
 
         places = self.places
         if offsets and places is not None:
@@ -187,9 +173,7 @@ def _read(step: Step) -> OfKernel | OfProduct | None:
 def _where(buffers: Sequence[Buffer]) -> list[Where] | None:
     """Of which operands buffers are parts, by the stand-ins for these; None where of none."""
     found = [divmod(b.address + SPACING // 2, SPACING) for b in buffers]
-    if any(k < 1 for k, _ in found):
-        return None
-    return [Where(k - 1, rest - SPACING // 2) for k, rest in found]
+    return [Where(k - 1, x - SPACING // 2) for k, x in found] if all(k for k, _ in found) else None
 
 
 def _multiplied(keep: Any) -> Any:
