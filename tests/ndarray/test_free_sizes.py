@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gnomon import autograd, nd
+from gnomon import autograd, config, nd
 from gnomon.dtype import float32
 from gnomon.graph import gradient
 from gnomon.ndarray.core.bounded_cache import LEARNT, RECIPES
@@ -78,3 +78,10 @@ def test_what_its_gradient_reads_is_asked_once_for_sizes_that_count(monkeypatch)
         found = gradient.look(op, shapes, (float32,) * 3, (True,) * 3, True)
         assert found == look(op, shapes, (float32,) * 3, (True,) * 3, True)
     assert len(asked) == 1
+
+
+def test_a_library_that_is_switched_off_serves_no_new_sizes():
+    for rows, onednn in ((301, True), (311, True), (317, False)):
+        with config.using(onednn=onednn):
+            x, y = nd.ones((rows, 70), dtype="float16"), nd.ones((70, 60), dtype="float16")
+            np.testing.assert_array_equal(nd.dot(x, y).asnumpy(), 70)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Hashable, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
+from gnomon import config
 from gnomon.base import GnomonError
 from gnomon.dtype import DType
 from gnomon.expr.layout import UNIT
@@ -154,7 +155,8 @@ def _counted(what: Hashable, free: Free | None, work: Work) -> Outline | None:
         return None
     sizes, types = _runs(free.sizes), [(x.dtype, len(x.shape)) for x in work.layouts]
     every = [*sizes, *free.fixed]
-    key = (what, tuple(map(every.index, every)), free.fixed, *types)
+    libraries = config.get("onednn")  # products count on those that there were
+    key = (what, tuple(map(every.index, every)), free.fixed, libraries, *types)
     return Outline(key, (), sizes, maps=False, free=free)
 
 
