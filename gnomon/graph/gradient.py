@@ -259,7 +259,29 @@ def look(
             in_shapes = ((2,),) * len(in_shapes)  # that is the same for every shape
         elif (op.moves is not None or op.reshapes) and wanted[0] and in_types[0].kind == "f":
             return Needs((0,), (), ()), wanted
-    return _look(op, in_shapes, in_types, wanted, train)
+    decides = _deciding(op, in_shapes) if isinstance(op, Op) else None
+    if decides is None:
+        return _look(op, in_shapes, in_types, wanted, train)
+    key = op, tuple(map(len, in_shapes)), decides, in_types, wanted, train
+    if key not in _looked:
+        if len(_looked) >= KEPT:
+            _looked.clear()
+        _looked[key] = _look(op, in_shapes, in_types, wanted, train)
+    return _looked[key]
+
+
+KEPT = 4096
+_looked: dict[Any, tuple[Needs, tuple[bool, ...]]] = {}  # by what of the sizes decides
+
+
+def _deciding(op: Any, shapes: Shapes) -> Shape | None:
+    """The sizes that decide what a gradient reads; None: all."""
+    if op.free is not None:
+        found = op.free(*shapes)
+        return None if found is None or 0 in found.sizes else (*found.fixed, 1 in found.sizes)
+    if op.reduces is not None and op.derives:
+        return tuple([min(n, 2) for n in shapes[0]])
+    return None
 
 
 @functools.lru_cache(maxsize=4096)

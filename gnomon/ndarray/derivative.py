@@ -130,7 +130,7 @@ def recipe_of(
     if recipe is None:
         work = work_of(gradient, train, wanted, layouts, savers, anchors)
         if there is None:
-            recipe = recipe_like(of_gradient(gradient, train, wanted, work), work)
+            recipe = recipe_like(of_gradient(gradient, train, wanted, work), work, work.name)
         else:
             recipe = there.recipe_for(work)
         RECIPES.put(recipes, key, recipe)
@@ -228,7 +228,7 @@ class Derivative:
     aux_names: tuple[str, ...] = ()
     is_expression = has_expression = True
     sparse_grad = False
-    guard = moves = reduces = None
+    guard = moves = reduces = free = None
     derives = reshapes = False
 
     def __init__(self, gradient: Gradient, wanted: tuple[int, ...], train: bool) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from operator import index
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from gnomon import config
 from gnomon.base import DTypeError, GnomonError, ShapeError, complaint
@@ -44,6 +44,17 @@ class Dim(int):
 
 
 UNKNOWN: int = Dim(-1)
+
+
+class Free(NamedTuple):
+    """What an operator says of the shapes of dense inputs: sizes that do nothing but count, as rows
+    or the terms of a product, and those that are fixed for it and its gradient.
+
+    Neither depends on the first ones by numbers or choices: other loops are all that they make.
+    """
+
+    sizes: Shape
+    fixed: Shape = ()
 
 
 class Undetermined(Exception):

@@ -7,7 +7,7 @@ from itertools import pairwise
 from gnomon.base import ParamError, complaint
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr
-from gnomon.ops.infer import UNKNOWN, Shapes, normal_axis
+from gnomon.ops.infer import UNKNOWN, Free, Shape, Shapes, normal_axis
 from gnomon.ops.movement import along
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import MOST, Dims, count, param
@@ -92,6 +92,11 @@ class SliceChannel(Op):
             size = 1 if self.squeeze_axis else part[axis]
             whole = UNKNOWN if size == UNKNOWN else size * self.num_outputs
             s["data"] = (*part[:axis], whole, *part[axis + (not self.squeeze_axis) :])
+
+    def free(self, data: Shape) -> Free | None:
+        size, last = data[-1] // self.num_outputs, self.axis in (-1, len(data) - 1)
+        ends = [k * size for k in range(1, self.num_outputs + 1)]
+        return Free(data[:-1], tuple(ends)) if last and len(data) > 1 else None
 
     def forward(self, data: Expr) -> tuple[Expr, ...]:
         axis = normal_axis(self.name, self.axis, data.ndim)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gnomon.expr import call, ext, fn
 from gnomon.expr.node import Expr
-from gnomon.ops.infer import UNKNOWN, Shape, Shapes, show_shape, times
+from gnomon.ops.infer import UNKNOWN, Free, Shape, Shapes, show_shape, times
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import count, param
 
@@ -39,6 +39,10 @@ class Dot(Product):
         left, right = self.kept(lhs, rhs)
         s["output"] = left + right or (1,)
 
+    def free(self, lhs: Shape, rhs: Shape) -> Free:
+        left, right = self.kept(lhs, rhs)
+        return Free((times(left), lhs[0 if self.transpose_a else -1], times(right)))
+
     def forward(self, lhs: Expr, rhs: Expr) -> Expr:
         left, right = self.kept(lhs.shape, rhs.shape)
         inner = lhs.shape[0 if self.transpose_a else -1]
@@ -72,6 +76,9 @@ class BatchDot(Product):
     def turned(shape: Shape, transposed: bool) -> Shape:
         """`shape` with the last two axes exchanged if `transposed`."""
         return (*shape[:-2], shape[-1], shape[-2]) if transposed else shape
+
+    def free(self, lhs: Shape, rhs: Shape) -> Free:
+        return Free((times(lhs[:-2]), *lhs[-2:], *rhs[-2:]))
 
     def forward(self, lhs: Expr, rhs: Expr) -> Expr:
         batch = lhs.shape[:-2]

@@ -24,7 +24,7 @@ from gnomon.dtype import DType
 from gnomon.expr.node import Expr
 from gnomon.ops import derive, given, infer, registry
 from gnomon.ops.case import Cases
-from gnomon.ops.infer import Inferred, Partly, Shape, Shapes, Types
+from gnomon.ops.infer import Free, Inferred, Partly, Shape, Shapes, Types
 from gnomon.ops.param import Param, annotated, declared, kinds, parse_fields, show
 
 C = TypeVar("C", bound="type[Op]")
@@ -43,7 +43,8 @@ class Draws(Protocol):
 
 # what a class says of its `forward`, and what it says where it says nothing
 _OF_FORWARD = {
-    "elementwise": False, "stretches": False, "reshapes": False, "moves": None, "reduces": None
+    "elementwise": False, "stretches": False, "reshapes": False,
+    "moves": None, "reduces": None, "free": None,
 }  # fmt: skip
 
 
@@ -70,6 +71,7 @@ class Op:
     reshapes: ClassVar[bool] = False  # the elements of its operand in their order, in another shape
     moves: ClassVar[Callable[..., Any] | None] = None  # by shape: where elements come from
     reduces: ClassVar[Callable[..., Any] | None] = None  # by shape: axes, and what is left
+    free: ClassVar[Callable[..., Free | None] | None] = None  # by shapes: what they say
     takes_random: ClassVar[bool] = False  # whether `forward` asks for a source of numbers
     asked: ClassVar[tuple[str, ...]] = ()  # what `gradient` reads, by name
     cases: ClassVar[Cases] = ()  # what the tests try it on

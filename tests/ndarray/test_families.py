@@ -13,9 +13,7 @@ from gnomon.dtype import float32
 from gnomon.expr.node import Buffer, Cast, Map, Scalar
 from gnomon.expr.walk import postorder
 from gnomon.graph import gradient
-from gnomon.ndarray import derivative
-from gnomon.ndarray.lazy import families, invoke, trace
-from gnomon.ndarray.lazy.recipe import template_for
+from gnomon.ndarray.lazy import families, invoke
 from gnomon.ops import registry
 from gnomon.ops.op import describe
 from gnomon.ops.param import param
@@ -23,56 +21,6 @@ from gnomon.plan.statement import Store, Structure
 from gnomon.shape import prod
 
 SIZES = (1, 2, 3, 5, 8, 13)
-
-
-def held(template):
-    """What the block of a template's only step holds, and where operands go, by slot."""
-    copy = template.reserve()
-    template.give_back(copy)
-    kernel, block = copy.step.keep[:2]
-    words, args = list(block.words), kernel.signature.args
-    slots = dict(zip(args, words[len(words) - len(args) :], strict=True))
-    named = {s: n for s, n in slots.items() if s[0] not in ("leaf", "scratch")}
-    return (
-        kernel.address,
-        words[: len(words) - len(args)],
-        named,
-        {slot: slots[slot] != 0 for slot in args if slot[0] == "scratch"},
-        sorted(template.places),
-        copy.step.work,
-        copy.step.bytes,
-    )
-
-
-@pytest.fixture
-def served(monkeypatch):
-    """How many recipes came by family; each is compared with what is made the usual way."""
-    counts = []
-    monkeypatch.setattr(families, "_known", {})
-    member, current = families._member, []
-
-    def compared(*given):
-        recipe = member(*given)
-        work = current[-1]()
-        counts.append(work.name)
-        assert held(recipe.template) == held(template_for(work)[0])
-        assert not recipe._prepared or recipe.address
-        return recipe
-
-    def of_one(op, data, make):
-        current.append(lambda: make()[0])
-        return families.recipe_of_one(op, data, make)
-
-    def like(outline, work):
-        current.append(lambda: work)
-        return families.recipe_like(outline, work)
-
-    monkeypatch.setattr(families, "_member", compared)
-    monkeypatch.setattr(invoke, "recipe_of_one", of_one)
-    monkeypatch.setattr(trace, "recipe_like", like)
-    monkeypatch.setattr(derivative, "recipe_like", like)
-    trace.EMPTY.after.clear()
-    return counts
 
 
 def array(draw, shape, dtype):

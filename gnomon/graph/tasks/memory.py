@@ -13,13 +13,12 @@ import bisect
 import heapq
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import field
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import NamedTuple
 
 from gnomon.ground.record import record
 
-Offsets = np.ndarray[Any, np.dtype[np.int64]]
+#: a block's begin, its number in order of size, its end, its life, and its branch
+Taken = tuple[int, int, int, int, int, "Branch | None"]
 
 ALIGNMENT = 64
 EXACT = 4096  # up to so many blocks the better, quadratic packing is used
@@ -193,27 +192,31 @@ def _earlier(a: Value, b: Value) -> bool:
 
 def pack(blocks: Sequence[Block]) -> int:
     """Offsets for `blocks`, the largest first, each in the tightest gap; the bytes needed."""
-    rows = np.zeros((7, len(blocks)), np.int64)
+    total, taken = 0, list[Taken]()  # by where they begin
     for number, block in enumerate(sorted(blocks, key=lambda b: (-b.size, b.born))):
-        begin, end, born, dies, branch, first, last = rows[:, :number]
-        meets = (born <= block.dies) & (dies >= block.born)
-        own = block.branch or Branch(-1, 0, 0)
-        if block.branch is not None:
-            meets &= (branch != own.number) | ((first <= own.dies) & (last >= own.born))
-        block.offset = _tightest(block.size, begin[meets], end[meets])
-        rows[:, number] = block.offset, block.offset + block.size, block.born, block.dies, *own
-    return int(rows[1].max(initial=0))
+        born, dies, own = block.born, block.dies, block.branch
+        best, least, reach = -1, 0, 0
+        for begin, _, end, first, last, branch in taken:
+            if first > dies or last < born:
+                continue
+            if apart(own, branch):
+                continue
+            gap = begin - reach
+            if gap >= block.size and (best < 0 or gap < least):
+                best, least = reach, gap
+            reach = max(reach, end)
+        block.offset = reach if best < 0 else best
+        end = block.offset + block.size
+        bisect.insort(taken, (block.offset, number, end, born, dies, own))
+        total = max(total, end)
+    return total
 
 
-def _tightest(size: int, begin: Offsets, end: Offsets) -> int:
-    """The start of the smallest gap of at least `size` between taken intervals, or their end."""
-    order = np.argsort(begin, kind="stable")
-    reach = np.maximum.accumulate(end[order])
-    starts = np.concatenate(([0], reach))
-    gaps = begin[order] - starts[:-1]
-    fitting = np.flatnonzero(gaps >= size)
-    best = fitting[np.argmin(gaps[fitting])] if len(fitting) else len(gaps)
-    return int(starts[best])
+def apart(a: Branch | None, b: Branch | None) -> bool:
+    """Whether lives within one branch are apart; they are parts of those that count elsewhere."""
+    if a is None or b is None or a.number != b.number:
+        return False
+    return b.born > a.dies or b.dies < a.born
 
 
 def sweep(blocks: Sequence[Block]) -> int:

@@ -9,8 +9,10 @@ with whom.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import field
+from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 from gnomon.dtype import DType
@@ -192,9 +194,12 @@ def apart(made: Mapping[int, Expr], leaves: Sequence[Buffer]) -> Iterable[Part]:
     """Parts of `made`, each with the values that have a computation in common."""
     if len(made) == 1:
         return [_part(made, leaves)]
-    groups: list[tuple[set[int], dict[int, Expr]]] = []
+    below = {number: set(postorder([value])) for number, value in made.items()}
+    uses = Counter(chain.from_iterable(below.values()))
+    common = {node for node, count in uses.items() if count > 1 and _computes(node)}
+    groups: list[tuple[set[Expr], dict[int, Expr]]] = []
     for number, value in made.items():
-        nodes, values = {id(n) for n in postorder([value]) if _computes(n)}, {number: value}
+        nodes, values = below[number] & common, {number: value}
         for other in [g for g in groups if g[0] & nodes]:
             groups.remove(other)
             nodes |= other[0]

@@ -3,9 +3,10 @@
 What an operator does is told here apart from sizes, where it says how: by an outline. A map of
 dense operands has one axis; what moves elements, or stretches them, has those that memory does not
 allow to join, with a stride of each operand along each; a reduction has those that are kept and
-reduced by turns. Outlines of one key are the work of one kernel, whose arguments are their sizes,
-strides and numbers. That the kernel takes these and no others, in these places, is looked at when
-the first recipe is made, by the usual way: where it is not so, each shape has a recipe of its own.
+reduced by turns; of others the operator says which sizes do nothing but count (`Op.free`). Outlines
+of one key are the work of the same kernels and products, whose arguments are their sizes, strides
+and numbers. That they take these and no others, in these places, is looked at when the first recipe
+is made, by the usual way: where it is not so, each shape has a recipe of its own.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Callable, Hashable, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
+from gnomon import config
 from gnomon.base import GnomonError
 from gnomon.dtype import DType
 from gnomon.expr.layout import UNIT
@@ -23,11 +25,13 @@ from gnomon.ndarray.core.layout import Layout, dense
 from gnomon.ndarray.lazy.infer import infer
 from gnomon.ndarray.lazy.numbers import Number
 from gnomon.ndarray.lazy.recipe import Recipe, Work, template_for
+from gnomon.ops.infer import Free
 from gnomon.plan.canonical import form_of
 from gnomon.plan.statement import Axis
 from gnomon.plan.view import merged
-from gnomon.runtime.kernels.family import Family, family_of
 from gnomon.runtime.kernels.kernel import bits
+from gnomon.runtime.libraries.product import SIZES
+from gnomon.runtime.statements.family import Family, Slot, family_of
 from gnomon.shape import prod, row_major
 
 Shape = tuple[int, ...]
@@ -48,6 +52,19 @@ class Outline(NamedTuple):
     offsets: Sequence[int] = ()
     numbers: Sequence[float] = ()
     maps: bool = True  # each operand has an element for each of the result's
+    free: Free | None = None  # of an operator that says it: `sizes` are its, as `_runs` joins them
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether a family may begin: a size shows where it goes, and of 1 kernels take no notice.
+
+        Where sizes are told by value alone, no two that axes may join to are equal.
+        """
+        if self.free is None:
+            return 1 not in self.sizes
+        sizes, fixed = set(self.sizes), {1, *self.free.fixed}
+        every = [n * x for n in sizes for x in fixed]
+        return len({*every, *fixed}) == len(every) + len(fixed)
 
 
 class Kin(NamedTuple):
@@ -55,9 +72,9 @@ class Kin(NamedTuple):
 
     family: Family
     numbers: list[Number]
-    sizes: list[tuple[Hashable, int]]  # slots, and axes
-    strides: list[tuple[Hashable, int, int]]  # slots, operands and axes
-    scalars: list[Hashable]  # slots
+    sizes: list[tuple[Slot, int]]  # slots, and axes
+    strides: list[tuple[Slot, int, int]]  # slots, operands and axes
+    scalars: list[Slot]  # slots
     dtype: DType  # of the result
     width: int  # bytes moved for an element of the result; 0 of reductions
 
@@ -98,12 +115,14 @@ def of_gradient(gradient: Any, train: bool, wanted: tuple[int, ...], work: Work)
     """The gradients of a map, or of an operator that moves or reshapes: dense, and apart from what
     is read. None where they are something else, or the class of the operator says them itself."""
     op, first = gradient.op, work.layouts[0]
-    if not op.derives or not op.is_expression or not first.size:
-        return None
-    apart = all(anchor == (k, 0) for k, anchor in enumerate(work.anchors))
-    if not apart or any(x.strides is not None for x in work.layouts):
+    if not op.is_expression or not first.size or not _is_plain(work):
         return None
     savers = tuple([dest.saver for dest in work.dests])
+    if op.free is not None:
+        what = "gradient", op, gradient.needs, gradient.gives, train, wanted, savers
+        return _counted(what, op.free(*gradient.shapes[0]), work)
+    if not op.derives:
+        return None
     if op.elementwise and all(x.shape == first.shape for x in work.layouts):
         types = tuple([x.dtype for x in work.layouts])
         return flat(("gradient", op, gradient.needs, train, wanted, savers, types), first)
@@ -113,6 +132,42 @@ def of_gradient(gradient: Any, train: bool, wanted: tuple[int, ...], work: Work)
     if op.reshapes:
         return _in_order(shape, first)
     return None if op.moves is None else _moved_back(op.moves(shape), shape, first)
+
+
+def of_forward(op: Any, train: bool, work: Work) -> Outline | None:
+    """An operator that says which sizes do nothing but count; None of another, or of its numbers,
+    or where operands have gaps."""
+    if op.free is None or work.probes or not _is_plain(work):
+        return None
+    free = op.free(*[x.shape for x in work.layouts[: work.first]])
+    return _counted(("forward", op, train), free, work)
+
+
+def _is_plain(work: Work) -> bool:
+    """Whether all operands are dense, and apart."""
+    apart = all(anchor == (k, 0) for k, anchor in enumerate(work.anchors))
+    return apart and all(x.strides is None for x in work.layouts)
+
+
+def _counted(what: Hashable, free: Free | None, work: Work) -> Outline | None:
+    """Work of which these sizes do nothing but count, equal ones being one."""
+    if free is None or min(free.sizes, default=0) < 2 or 0 in free.fixed:
+        return None
+    sizes, types = _runs(free.sizes), [(x.dtype, len(x.shape)) for x in work.layouts]
+    every = [*sizes, *free.fixed]
+    libraries = config.get("onednn")  # products count on those that there were
+    key = (what, tuple(map(every.index, every)), free.fixed, libraries, *types)
+    return Outline(key, (), sizes, maps=False, free=free)
+
+
+def _runs(sizes: Sequence[int]) -> list[int]:
+    """Sizes, and those that neighbours join to.
+
+    >>> _runs((2, 3, 5))
+    [2, 3, 5, 6, 15, 30]
+    """
+    count = len(sizes)
+    return [prod(sizes[k : k + n]) for n in range(1, count + 1) for k in range(count + 1 - n)]
 
 
 def _moved_back(moves: Any, shape: Shape, data: Layout) -> Outline | None:
@@ -189,19 +244,19 @@ def recipe_of_one(op: Any, data: Layout, make: Make) -> Recipe | None:
     return _member(kin, outline, (data, layout), 1, ([layout], []))
 
 
-def recipe_like(outline: Outline | None, work: Work) -> Recipe:
-    """The recipe of a work with this outline, or none."""
+def recipe_like(outline: Outline | None, work: Work, given: Any) -> Recipe:
+    """The recipe of a work with this outline, or none; it remembers what is `given`."""
     kin = None if outline is None else _known.get(outline.key)
     if outline is None or kin is None:
-        return _first(outline, work, work.name)
-    return _member(kin, outline, work.layouts, work.first, work.name)
+        return _first(outline, work, given)
+    return _member(kin, outline, work.layouts, work.first, given)
 
 
 def _member(
     kin: Kin, outline: Outline, layouts: Sequence[Layout], first: int, given: Any
 ) -> Recipe:
     sizes, strides = outline.sizes, outline.strides
-    values: dict[Hashable, int] = {slot: sizes[axis] for slot, axis in kin.sizes}
+    values: dict[Slot, int] = {slot: sizes[axis] for slot, axis in kin.sizes}
     values.update((slot, strides[k][axis]) for slot, k, axis in kin.strides)
     if kin.scalars:
         numbers = zip(kin.scalars, outline.numbers, strict=True)
@@ -216,7 +271,7 @@ def _first(outline: Outline | None, work: Work, given: Any) -> Recipe:
     template, draws, numbers = template_for(work)
     if outline is not None and outline.key not in _known:
         kin = None if draws else _kin(outline, work, template, numbers)
-        if kin is not None or 1 not in outline.sizes:  # of which kernels may take no notice
+        if outline.is_clear or (kin is not None and outline.free is None):
             RECIPES.put(_known, outline.key, kin)
     return Recipe(work.first, template, draws, numbers, given)
 
@@ -224,26 +279,54 @@ def _first(outline: Outline | None, work: Work, given: Any) -> Recipe:
 def _kin(outline: Outline, work: Work, template: Any, numbers: list[Number]) -> Kin | None:
     """What members of the family of a template share; None where it is not as its outline says."""
     family = family_of(template)
-    if family is None:
+    if family is None or (outline.free is None and len(family.steps) > 1):
         return None
-    sizes: list[tuple[Hashable, int]] = []
-    strides: list[tuple[Hashable, int, int]] = []
-    scalars: list[Hashable] = []
-    for slot in family.args:
-        if slot[0] == "dim":
-            n = family.dims[slot[1]]
-            if n not in outline.sizes:
-                return None
-            axis = n.number if isinstance(n, Axis) else outline.sizes.index(n)
-            sizes.append((slot, axis))
-        elif slot[0] == "stride":
-            strides.append((slot, family.operand(slot[1]), slot[2]))
-        elif slot[0] == "scalar" and outline.numbers:
-            scalars.append(slot)
     result = work.layouts[work.first]
     width = template.bytes // result.size if outline.maps else 0
-    made = Kin(family, numbers, sizes, strides, scalars, result.dtype, width)
-    return made if _holds(made, outline) else None
+    made = Kin(family, numbers, [], [], [], result.dtype, width)
+    entered, holds = (_enter, _holds) if outline.free is None else (_count, _covers)
+    every = all(entered(made, outline, slot, n) for slot, n in family.values().items())
+    return made if every and holds(made, outline) else None
+
+
+def _enter(kin: Kin, outline: Outline, slot: Slot, n: int) -> bool:
+    """Note what an outline says of a slot, which holds `n`; False where it says nothing."""
+    kind = slot.name[0]  # type: ignore[index]
+    if kind == "dim":
+        if n not in outline.sizes:
+            return False
+        axis = n.number if isinstance(n, Axis) else outline.sizes.index(n)
+        kin.sizes.append((slot, axis))
+    elif kind == "stride":
+        _, (_, leaf), axis = slot.name  # type: ignore[misc]
+        kin.strides.append((slot, kin.family.steps[slot.step].where[leaf].operand, axis))
+    elif kind == "scalar" and outline.numbers:
+        kin.scalars.append(slot)
+    return True
+
+
+def _count(kin: Kin, outline: Outline, slot: Slot, n: int) -> bool:
+    """The same where sizes do nothing but count, and others are fixed."""
+    if slot.name[0] not in ("dim", "stride") and slot.name not in SIZES:  # type: ignore[index]
+        return True
+    if n in outline.sizes:
+        kin.sizes.append((slot, outline.sizes.index(n)))
+        return True
+    return n in (0, 1) or (outline.free is not None and n in outline.free.fixed)
+
+
+def _covers(kin: Kin, outline: Outline) -> bool:
+    """Whether each step is given all sizes that count, and no leaf begins where they say."""
+    assert outline.free is not None
+    sizes, fixed = outline.free
+    joined = [sizes[k:end] for k in range(len(sizes)) for end in range(k + 1, len(sizes) + 1)]
+    for number, step in enumerate(kin.family.steps):
+        given = [outline.sizes[axis] for slot, axis in kin.sizes if slot.step == number]
+        told = {n for run in joined if prod(run) in given for n in run}
+        begins = (w.offset / kin.dtype.size for w in step.where)
+        if not told.issuperset(sizes) or any(at and at not in fixed for at in begins):
+            return False
+    return True
 
 
 def _holds(kin: Kin, outline: Outline) -> bool:
@@ -262,5 +345,5 @@ def _holds(kin: Kin, outline: Outline) -> bool:
     every = chain(wanted, strides, zip(kin.scalars, numbers, strict=True))
     offsets = outline.offsets
     return all(given[slot] == n for slot, n in every) and all(
-        p.offset == offsets[p.operand] for p in kin.family.places if p.operand < len(offsets)
+        p.offset == offsets[p.operand] for p in kin.family.places or () if p.operand < len(offsets)
     )

@@ -27,7 +27,7 @@ from gnomon.ndarray.core.layout import Layout, dense
 from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.core.tape import record, source
 from gnomon.ndarray.lazy import on_data, pending
-from gnomon.ndarray.lazy.families import recipe_of_one
+from gnomon.ndarray.lazy.families import of_forward, recipe_like, recipe_of_one
 from gnomon.ndarray.lazy.forwarded import take_over
 from gnomon.ndarray.lazy.fused import is_lost
 from gnomon.ndarray.lazy.infer import infer
@@ -43,7 +43,6 @@ from gnomon.ndarray.lazy.recipe import (
     Recipe,
     Work,
     dispatch,
-    recipe_for,
 )
 from gnomon.ndarray.lazy.recorded import Recorded
 from gnomon.ops import precision
@@ -292,7 +291,11 @@ def _forward(
         if found is not None:
             return found
     work, remembered, changed = work_of(op, inputs, given, anchors, fields)
-    recipe = (recipe_for if there is None else there.recipe_for)(work, remembered)
+    if there is None:
+        outline = None if given is not None else of_forward(op, mode.training, work)
+        recipe = recipe_like(outline, work, remembered)
+    else:
+        recipe = there.recipe_for(work, remembered)
     remembered[1].extend(changed)  # by now
     return recipe
 

@@ -271,7 +271,7 @@ class TraceNode(Frozen):
         if found is None:
             _count()
             work = self._work(outs, target, in_place)
-            made = recipe_like(self._outline(outs, target, in_place), work)
+            made = recipe_like(self._outline(outs, target, in_place), work, work.name)
             found = self.recipes[key] = made
             if key == ((self.count - 1,), None, ()):
                 put(self, "sole", found)

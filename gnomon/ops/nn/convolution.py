@@ -6,7 +6,7 @@ from gnomon.base import ParamError, complaint
 from gnomon.dtype import float32
 from gnomon.expr import call, ext
 from gnomon.expr.node import Expr
-from gnomon.ops.infer import UNKNOWN, Shapes
+from gnomon.ops.infer import UNKNOWN, Free, Shape, Shapes
 from gnomon.ops.nn import window
 from gnomon.ops.op import Op, describe, op
 from gnomon.ops.param import Dims, param
@@ -103,6 +103,9 @@ class Convolution(Op):
                 raise s.refuse("data", expected, f"{tuple(space)} with padding {pad}")
         rows = zip(space, spans, stride, pad, strict=True)
         return [window.places(*row) for row in rows]
+
+    def free(self, data: Shape, weight: Shape, bias: Shape = ()) -> Free:
+        return Free(data[:1], (*data[1:], *weight))
 
     def forward(self, data: Expr, weight: Expr, bias: Expr | None = None) -> Expr:
         x, w = window.turned(data, self.order), window.turned(weight, self.weight_order)

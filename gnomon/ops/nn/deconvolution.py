@@ -6,7 +6,7 @@ from gnomon.base import ParamError, complaint
 from gnomon.expr import ext
 from gnomon.expr.call.conv import ConvolutionData, Geometry
 from gnomon.expr.node import Expr
-from gnomon.ops.infer import UNKNOWN, Shapes
+from gnomon.ops.infer import UNKNOWN, Free, Shape, Shapes
 from gnomon.ops.nn import window
 from gnomon.ops.nn.convolution import LAYOUTS, TUNE
 from gnomon.ops.op import Op, op
@@ -78,6 +78,9 @@ class Deconvolution(Op):
                 raise s.refuse("data", "sizes that leave something after pad", tuple(space))
         s["output"] = (n, self.num_filter, *sizes)
         s["data"] = (s.need("output")[0], s.need("weight")[0], *space)
+
+    def free(self, data: Shape, weight: Shape, bias: Shape = ()) -> Free:
+        return Free(data[:1], (*data[1:], *weight))
 
     def forward(self, data: Expr, weight: Expr, bias: Expr | None = None) -> Expr:
         n = len(self.kernel)

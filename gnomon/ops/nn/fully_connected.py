@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gnomon.expr import call, ext
 from gnomon.expr.node import Expr
-from gnomon.ops.infer import UNKNOWN, Shapes, times
+from gnomon.ops.infer import UNKNOWN, Free, Shape, Shapes, times
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import param
 
@@ -31,6 +31,9 @@ class FullyConnected(Op):
         if len(joined) == 1:
             joined = s.need("weight")[1:]
         s["data"] = (*s.need("output")[:-1], *joined)
+
+    def free(self, data: Shape, weight: Shape, bias: Shape = ()) -> Free:
+        return Free((times(data[:1] if self.flatten else data[:-1]),), weight)
 
     def forward(self, data: Expr, weight: Expr, bias: Expr | None = None) -> Expr:
         kept = data.shape[:1] if self.flatten else data.shape[:-1]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gnomon.base import ParamError, complaint
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr
-from gnomon.ops.infer import Shapes, normal_axis, times
+from gnomon.ops.infer import Free, Shape, Shapes, normal_axis, times
 from gnomon.ops.movement import along
 from gnomon.ops.nn.softmax import spread
 from gnomon.ops.op import Op, op
@@ -75,6 +75,10 @@ class LayerNorm(Op):
         axis = s.axis("data", self.axis)
         s["gamma"] = s["beta"] = (data[axis],)
         s["mean"] = s["std"] = joined(data, (axis,), True)
+
+    def free(self, data: Shape, gamma: Shape, beta: Shape) -> Free | None:
+        last = self.axis in (-1, len(data) - 1)
+        return Free(data[:-1], data[-1:]) if last else None
 
     def forward(self, data: Expr, gamma: Expr, beta: Expr) -> tuple[Expr, ...]:
         axis = normal_axis(self.name, self.axis, data.ndim)

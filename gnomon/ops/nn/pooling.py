@@ -9,7 +9,7 @@ from gnomon.dtype import int64
 from gnomon.expr import call, ext, fn
 from gnomon.expr.node import Expr, cast
 from gnomon.ops.create import full
-from gnomon.ops.infer import UNKNOWN, Shapes
+from gnomon.ops.infer import UNKNOWN, Free, Shape, Shapes
 from gnomon.ops.nn import window
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import Dims, param
@@ -103,6 +103,9 @@ class Pooling(Op):
             raise s.refuse("data", expected, f"{size} with padding {pad}")
         over = stride - 1 if self.full else 0
         return (size + 2 * pad - kernel + over) // stride + 1
+
+    def free(self, data: Shape) -> Free:
+        return Free(data[:1], data[1:])
 
     def forward(self, data: Expr) -> Expr:
         order = self.order(data.ndim)

@@ -20,7 +20,7 @@ from gnomon.expr.node import Expr, cast
 from gnomon.ground.record import record
 from gnomon.ops.case import case
 from gnomon.ops.create import full
-from gnomon.ops.infer import Shape, Shapes, Types, times
+from gnomon.ops.infer import Free, Shape, Shapes, Types, times
 from gnomon.ops.op import Draws, Op, op
 from gnomon.ops.param import count, param
 
@@ -168,6 +168,9 @@ class RNN(Op):
         t.same(*(name for name in t.names if name != "sequence_length"))
         if self.use_sequence_length and t["sequence_length"] is None:
             t["sequence_length"] = t.need("data")
+
+    def free(self, data: Shape, *others: Shape) -> Free:
+        return Free(data[:2], data[2:])
 
     def forward(
         self,

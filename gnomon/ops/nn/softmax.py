@@ -11,7 +11,7 @@ from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, cast
 from gnomon.ground.record import cached_property
 from gnomon.ops.create import FLOATS
-from gnomon.ops.infer import Shapes, Types, normal_axis
+from gnomon.ops.infer import Free, Shape, Shapes, Types, normal_axis
 from gnomon.ops.op import Op, made_of, op
 from gnomon.ops.param import param
 from gnomon.ops.reduce import Axes, total
@@ -102,6 +102,9 @@ class Softmax(Op):
         place = ext.iota(x.shape, axis, int64)
         ends = ext.reshape(cast(length, int64), (*x.shape[:axis], 1, *x.shape[axis + 1 :]))
         return cast(fn.lt(place, ext.broadcast_to(ends, x.shape)), x.dtype)
+
+    def free(self, data: Shape, length: Shape | None = None) -> Free | None:
+        return Free(data) if length is None and self.axis in (-1, len(data) - 1) else None
 
     def forward(self, data: Expr, length: Expr | None = None) -> Expr:
         axes = self.axes(data)

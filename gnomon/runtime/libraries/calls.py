@@ -88,7 +88,7 @@ def rows_dense(dest: Buffer) -> bool:
 def dot_steps(invoke: Invoke) -> list[Step]:
     """A product by BLAS."""
     what, a, b, before = multiplied(invoke, copied)
-    step = gemm.step(what, keep=(a, b, invoke.dest))
+    step = gemm.step(what, keep=(what, a, b, invoke.dest))
     step.bind(a.address, b.address, invoke.dest.address)
     return [*before, step]
 

@@ -30,6 +30,7 @@ _GRAIN_VECTOR = 80_000  # the same where A is a row, and what takes time is read
 _EDGE = 16  # rows or columns that a piece is a multiple of
 _SMALL = 300_000  # multiply-adds up to which packing takes longer than it saves
 _MIDDLE = 4_000_000
+_BROAD = 32  # rows and columns from which on elements of both are read often enough
 _WIDE = 64  # bytes of a register where there are 32 of them
 _ELEMENTS = {dtypes.float32: "float", dtypes.float64: "double"}
 
@@ -40,7 +41,9 @@ def fits(p: Product) -> bool:
     Measured on one core, float32, in microseconds, this before oneDNN: (32 128 784) with B turned
     45, 65; (32 500 800) so 172, 223; (10 64 32) with A turned 0.4, 1.4; (1 128 784) 2.6, 14; on two
     cores, with B turned, (128 128 784) 99, 111; (100 128 1024) 105, 149; but (128 64 128) 12, 10;
-    on one (128 500 800) 640, 610, and (20 200 800) with nothing turned 37, 33.
+    on one (128 500 800) 640, 610, and (20 200 800) with nothing turned 37, 33. With A turned, on
+    one core, (64 64 148) 8.6, 9.2; (32 192 600) 44, 50; but (10 500 320) 28, 23. A library makes
+    code for each size, which takes as long as many of these; tiles are there for all.
     """
     if p.packed:
         return True
@@ -52,7 +55,7 @@ def fits(p: Product) -> bool:
         return True
     if p.transpose_b:
         return p.work <= 4 * _MIDDLE and p.m <= 128 and p.k >= 512
-    return p.work <= _MIDDLE and p.k <= 64
+    return p.work <= _MIDDLE and (p.k <= 64 or (p.transpose_a and min(p.m, p.n) >= _BROAD))
 
 
 def packs(dtype: DType) -> bool:

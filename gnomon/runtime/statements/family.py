@@ -1,0 +1,185 @@
+"""Families: templates of the same kernels and products that differ in sizes and strides alone.
+
+A kernel takes sizes and strides as arguments, so the template of a kernel's work for some sizes
+serves for all others whose statements have the same structure: the words of its block that hold
+them are written anew, with how the work is cut into tasks. A product is made anew by its sizes.
+Nothing is planned for that, and no expression is read. That two statements do have the same
+structure is for the caller to know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gnomon.base import Later
+from gnomon.expr.node import Buffer
+from gnomon.runtime.execution.program import Step
+from gnomon.runtime.kernels.kernel import Kernel
+from gnomon.runtime.kernels.template import SPACING, Template
+from gnomon.runtime.libraries.product import SIZES, Product
+
+if TYPE_CHECKING:
+    from gnomon.runtime.libraries import gemm
+else:  # what has no product needs no library
+    gemm = Later("gnomon.runtime.libraries.gemm")
+
+Values = Mapping[Hashable, int]
+
+
+class Slot(NamedTuple):
+    """What one of a family's steps is given: a kernel's argument, or the name of a size."""
+
+    step: int
+    name: Hashable
+
+
+class Where(NamedTuple):
+    """So many bytes behind the address of an operand."""
+
+    operand: int
+    offset: int
+
+
+class OfKernel:
+    """A step of a kernel."""
+
+    def __init__(self, step: Step, where: Sequence[Where]) -> None:
+        self._step, self.where = step, where
+        self.kernel, block, _, _, _, self.dims = step.keep
+        self._words = tuple(block.words)
+
+    def values(self) -> dict[Hashable, int]:
+        """What its slots hold."""
+        args = self.kernel.signature.args
+        return dict(zip(args, self._words[len(self._words) - len(args) :], strict=True))
+
+    def made(self, leaves: Sequence[int], values: Values, times: float) -> Step:
+        """The same on leaves at other addresses, so many times as large, with these values."""
+        given: dict[Hashable, int] = {("leaf", k): at for k, at in enumerate(leaves)}
+        given.update(values)
+        moved = round(self._step.bytes * times)
+        step: Step = self.kernel.resized(self._step, self._words, given, moved)
+        return step
+
+
+class OfProduct:
+    """A library's step, of operands whose matrices of a batch have no gaps."""
+
+    kernel, dims = None, ()
+
+    def __init__(self, product: Product, where: Sequence[Where]) -> None:
+        self._product, self.where = product, where
+
+    def values(self) -> dict[Hashable, int]:
+        """Its sizes by name."""
+        return {name: getattr(self._product, name) for name in SIZES}
+
+    def made(self, operands: Sequence[int], values: Values, times: float) -> Any:
+        """The same of other sizes, on operands at other addresses."""
+        step = gemm.step(self._product.resized(values), None)
+        step.bind(*operands)
+        return step
+
+
+class Family:
+    """What templates share, read off the `first` of them and its steps.
+
+    >>> import numpy as np
+    >>> from gnomon.expr.node import Buffer
+    >>> from gnomon.runtime.statements.prepare import Store, prepare
+    >>> def make(addresses):
+    ...     source, dest = (Buffer((3,), address=a) for a in addresses)
+    ...     return prepare([Store(dest, "saveto", source * 2.0)])
+    >>> family = family_of(Template(make, 2))
+    >>> a, b = np.arange(5, dtype=np.float32), np.zeros(5, np.float32)
+    >>> family.member({Slot(0, ("dim", 0)): 5}, moved=40).run([a.ctypes.data, b.ctypes.data])
+    >>> b
+    array([0., 2., 4., 6., 8.], dtype=float32)
+    """
+
+    __slots__ = ("_bytes", "_count", "_numbers", "places", "steps")
+
+    def __init__(self, first: Template, steps: Sequence[OfKernel | OfProduct]) -> None:
+        self.steps = steps
+        self._count, self._numbers, self._bytes = first.count, first.numbers, first.bytes
+        #: where addresses and numbers go; None where a library may take them elsewhere
+        self.places = first.places if all(step.kernel for step in steps) else None
+
+    def values(self) -> dict[Slot, int]:
+        """What the first one's slots hold; sizes may be those of an axis."""
+        found: dict[Slot, int] = {}
+        for k, step in enumerate(self.steps):
+            dims: dict[Hashable, int] = {("dim", number): n for number, n in enumerate(step.dims)}
+            found |= {Slot(k, name): dims.get(name, n) for name, n in step.values().items()}
+        return found
+
+    def member(
+        self, values: Mapping[Slot, int], moved: int, offsets: Sequence[int] = ()
+    ) -> Template:
+        """The template where sizes, strides and numbers, by slot, have other values.
+
+        It moves `moved` bytes. Each operand begins `offsets` bytes behind its address, where these
+        are given.
+        """
+        given: list[dict[Hashable, int]] = [{} for _ in self.steps]
+        for (k, name), value in values.items():
+            given[k][name] = value
+
+        def make(addresses: Sequence[int], which: int = 0) -> list[Step]:
+            made = []
+            for step, mine in zip(self.steps, given, strict=True):
+                where = [addresses[operand] + offset for operand, offset in step.where]
+                made.append(step.made(where, mine, moved / self._bytes))
+            return made
+
+        places = self.places
+        if offsets and places is not None:
+            places = [
+                p._replace(offset=offsets[p.operand]) if p.operand < len(offsets) else p
+                for p in places
+            ]
+        return Template(make, self._count, self._numbers, places)
+
+
+def family_of(template: Template) -> Family | None:
+    """The family of a template that has not run yet; None where its work is something else than
+    kernels and products of operands, or takes numbers beside products."""
+    copy = template.reserve()
+    template.give_back(copy)
+    steps = [_read(step) for step in copy.steps]
+    found = [step for step in steps if step is not None]
+    if not found or len(found) < len(steps):
+        return None
+    family = Family(template, found)
+    return family if family.places is not None or not template.numbers else None
+
+
+def _read(step: Step) -> OfKernel | OfProduct | None:
+    """What a step does; None where it is something else, or has temporaries that others fill."""
+    keep = step.keep
+    if type(step) is Step and type(keep) is tuple and isinstance(keep[0], Kernel):
+        leaves = _where(keep[3])
+        return None if leaves is None else OfKernel(step, leaves)
+    found = _multiplied(keep) if hasattr(step, "bind") else None
+    if found is None:
+        return None
+    product, operands = found[0], _where(found[1:])
+    if operands is None or product != product.resized({}):
+        return None
+    return OfProduct(product, operands)
+
+
+def _where(buffers: Sequence[Buffer]) -> list[Where] | None:
+    """Of which operands buffers are parts, by the stand-ins for these; None where of none."""
+    found = [divmod(b.address + SPACING // 2, SPACING) for b in buffers]
+    return [Where(k - 1, x - SPACING // 2) for k, x in found] if all(k for k, _ in found) else None
+
+
+def _multiplied(keep: Any) -> Any:
+    """The product that a step computes and its operands, of what it keeps; None: no product."""
+    if not isinstance(keep, (tuple, list)):
+        return None
+    if keep and isinstance(keep[0], Product):
+        return keep
+    return next((found for x in keep if (found := _multiplied(x)) is not None), None)

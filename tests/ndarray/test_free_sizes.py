@@ -1,0 +1,87 @@
+"""Operators that say which sizes do nothing but count serve new ones by what is made already."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gnomon import autograd, config, nd
+from gnomon.dtype import float32
+from gnomon.graph import gradient
+from gnomon.ndarray.core.bounded_cache import LEARNT, RECIPES
+from gnomon.ops import registry
+from gnomon.shape import prod
+
+LEADING = (
+    *((3, 7), (5, 2), (1, 9), (4, 11), (2, 1), (7, 7), (13,), (2, 3, 5), (4, 16), (101,), (0, 3)),
+)
+#: operators of which some sizes do nothing but count: the shapes of inputs, parameters
+COUNTED = {
+    "FullyConnected": lambda n: (
+        [(*n, 24), (10, 24), (10,)], {"num_hidden": 10, "flatten": False}),
+    "flattened": lambda n: ([(n[0], 24), (10, 24)], {"num_hidden": 10, "no_bias": True}),
+    "LayerNorm": lambda n: ([(*n, 24), (24,), (24,)], {}),
+    "softmax": lambda n: ([(*n, 5)], {"temperature": 2.0 if len(n) > 2 else None}),
+    "log_softmax": lambda n: ([(*n, 6)], {"axis": len(n)}),
+    "softmin": lambda n: ([(*n, 6)], {"axis": -1}),
+    "batch_dot": lambda n: ([(3, *n[-2:]), (3, n[-1], 5)] if len(n) > 1 else [(3, n[0], 2)] * 2,
+                            {"transpose_b": len(n) == 1}),
+    "dot": lambda n: ([(n[-1], *n[1:]), (n[-1], 6)], {"transpose_a": True}),
+    "SliceChannel": lambda n: ([(*n, 12)], {"num_outputs": 3, "axis": -1}),
+}  # fmt: skip
+
+
+#: others, which no kernels and products alone compute: what their gradients read is known then
+ELSEWHERE = {"Convolution", "Deconvolution", "Pooling", "Pooling_v1", "RNN"}
+
+
+def computed(kind, shapes, given, how):
+    """The outputs of an operator of `COUNTED` and all gradients, on numbers that shapes decide."""
+    draw = np.random.default_rng(sum(map(prod, shapes)))
+    inputs = [nd.array(draw.standard_normal(shape)) for shape in shapes]
+    for x in inputs:
+        x.attach_grad(how)
+    with autograd.record():
+        found = getattr(nd, "FullyConnected" if kind == "flattened" else kind)(*inputs, **given)
+        outputs = found if isinstance(found, list) else [found]
+    autograd.backward(outputs, [nd.array(draw.standard_normal(y.shape)) for y in outputs])
+    return [x.asnumpy() for x in (*outputs, *(x.grad for x in inputs))]
+
+
+@pytest.mark.parametrize("how", ["write", "add"])
+@pytest.mark.parametrize("kind", COUNTED)
+def test_sizes_that_do_nothing_but_count(kind, how, served, monkeypatch):
+    """New sizes: odd ones, 1, equal ones, none; the same bits as where each is met first."""
+    cases = [COUNTED[kind](leading) for leading in LEADING]
+    found = [computed(kind, *case, how) for case in cases]
+    assert len(served) >= 2
+    for case, values in zip(cases, found, strict=True):
+        monkeypatch.setattr(gradient, "_looked", {})
+        RECIPES.forget()
+        LEARNT.forget()
+        for x, y in zip(values, computed(kind, *case, how), strict=True):
+            np.testing.assert_array_equal(x, y)
+
+
+def test_every_operator_that_says_so_is_tried():
+    said = {registry.find(name).name for name in registry.names() if registry.find(name).free}
+    assert said == (COUNTED.keys() - {"flattened"}) | ELSEWHERE
+
+
+def test_what_its_gradient_reads_is_asked_once_for_sizes_that_count(monkeypatch):
+    asked, look = [], gradient._look
+    monkeypatch.setattr(gradient, "_looked", {})
+    monkeypatch.setattr(gradient, "_look", lambda *given: asked.append(given) or look(*given))
+    op = registry.find("FullyConnected")(num_hidden=10)
+    for rows in (7, 11, 24):
+        shapes = (rows, 24), (10, 24), (10,)
+        found = gradient.look(op, shapes, (float32,) * 3, (True,) * 3, True)
+        assert found == look(op, shapes, (float32,) * 3, (True,) * 3, True)
+    assert len(asked) == 1
+
+
+def test_a_library_that_is_switched_off_serves_no_new_sizes():
+    for rows, onednn in ((301, True), (311, True), (317, False)):
+        with config.using(onednn=onednn):
+            x, y = nd.ones((rows, 70), dtype="float16"), nd.ones((70, 60), dtype="float16")
+            np.testing.assert_array_equal(nd.dot(x, y).asnumpy(), 70)
