@@ -9,11 +9,13 @@ from gnomon import autograd, config, nd
 from gnomon.dtype import float32
 from gnomon.graph import gradient
 from gnomon.ndarray.core.bounded_cache import LEARNT, RECIPES
+from gnomon.ndarray.lazy import families
 from gnomon.ops import registry
 from gnomon.shape import prod
 
 LEADING = (
     *((3, 7), (5, 2), (1, 9), (4, 11), (2, 1), (7, 7), (13,), (2, 3, 5), (4, 16), (101,), (0, 3)),
+    *((9, 14), (13, 17), (9, 19), (7, 14), (2, 7, 9), (31,), (11, 16), (14, 9), (97,), (7, 9, 11)),
 )
 #: operators of which some sizes do nothing but count: the shapes of inputs, parameters
 COUNTED = {
@@ -54,9 +56,36 @@ def test_sizes_that_do_nothing_but_count(kind, how, served, monkeypatch):
     """New sizes: odd ones, 1, equal ones, none; the same bits as where each is met first."""
     cases = [COUNTED[kind](leading) for leading in LEADING]
     found = [computed(kind, *case, how) for case in cases]
-    assert len(served) >= 2
+    assert len(served) >= 4
     for case, values in zip(cases, found, strict=True):
         monkeypatch.setattr(gradient, "_looked", {})
+        RECIPES.forget()
+        LEARNT.forget()
+        for x, y in zip(values, computed(kind, *case, how), strict=True):
+            np.testing.assert_array_equal(x, y)
+
+
+ALIKE = {
+    "FullyConnected": lambda n: ([(n, 3), (2, 3), (2,)], {"num_hidden": 2}),
+    "LayerNorm": lambda n: ([(n, 2, 6), (6,), (6,)], {}),
+    "SliceChannel": lambda n: ([(n, 6)], {"num_outputs": 3, "axis": -1}),
+    "dot": lambda n: ([(n, 3), (3, 2)], {}),
+    "Pooling": lambda n: ([(n, 2, 9, 5)],
+                          {"kernel": (2, 2), "stride": (2, 2), "pool_type": "sum"}),
+    "Convolution": lambda n: ([(n, 2, 4, 4), (3, 2, 2, 2), (3,)],
+                              {"kernel": (2, 2), "num_filter": 3}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", ["write", "add"])
+@pytest.mark.parametrize("kind", ALIKE)
+@pytest.mark.parametrize("first", [2, 3, 4, 6, 8, 9, 12, 18, 24])
+def test_sizes_that_equal_others_at_first(kind, how, first, monkeypatch):
+    """A size that is another's too, or a product of others, tells nothing of where it goes."""
+    monkeypatch.setattr(families, "_known", {})
+    cases = [ALIKE[kind](n) for n in (first, 16, 5, 30, 7)]
+    found = [computed(kind, *case, how) for case in cases]
+    for case, values in zip(cases, found, strict=True):
         RECIPES.forget()
         LEARNT.forget()
         for x, y in zip(values, computed(kind, *case, how), strict=True):

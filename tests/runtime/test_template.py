@@ -14,10 +14,10 @@ from gnomon.expr.call import dot
 from gnomon.expr.node import Buffer
 from gnomon.runtime.devices import pool
 from gnomon.runtime.execution import threads
-from gnomon.runtime.kernels.family import family_of
 from gnomon.runtime.kernels.template import Template
 from gnomon.runtime.kernels.workspace import KEPT_BYTES, RUNS, Reused, working_memory
 from gnomon.runtime.libraries import gemm
+from gnomon.runtime.statements.family import Slot, family_of
 from gnomon.runtime.statements.prepare import Store, prepare
 
 
@@ -176,7 +176,7 @@ def test_members_of_a_family_work_in_memory_of_their_own_size():
     family = family_of(Template(making(shapes, lambda a: ext.reduce(a, "sum", (0,))), 2))
     assert family is not None
     source, found = np.arange(3_000_000, dtype=np.float32) % 7, np.zeros((), np.float32)
-    member = family.member({("dim", 0): source.size}, moved=source.nbytes)
+    member = family.member({Slot(0, ("dim", 0)): source.size}, moved=source.nbytes)
     for _ in range(2):
         member.run([address(source), address(found)])
         assert found == source.sum(dtype=np.float64)

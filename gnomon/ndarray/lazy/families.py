@@ -3,10 +3,12 @@
 What an operator does is told here apart from sizes, where it says how: by an outline. A map of
 dense operands has one axis; what moves elements, or stretches them, has those that memory does not
 allow to join, with a stride of each operand along each; a reduction has those that are kept and
-reduced by turns; of others the operator says which sizes do nothing but count (`Op.free`). Outlines
-of one key are the work of the same kernels and products, whose arguments are their sizes, strides
-and numbers. That they take these and no others, in these places, is looked at when the first recipe
-is made, by the usual way: where it is not so, each shape has a recipe of its own.
+reduced by turns. Outlines of one key are the work of one kernel, whose arguments are their sizes,
+strides and numbers. That the kernel takes these and no others, in these places, is looked at when
+the first recipe is made, by the usual way: where it is not so, each shape has a recipe of its own.
+
+Of others the operator says which sizes do nothing but count (`Op.free`). Two recipes of the usual
+way, whose sizes differ, tell where these go: to what grew as they did, or as neighbours' product.
 """
 
 from __future__ import annotations
@@ -30,7 +32,6 @@ from gnomon.plan.canonical import form_of
 from gnomon.plan.statement import Axis
 from gnomon.plan.view import merged
 from gnomon.runtime.kernels.kernel import bits
-from gnomon.runtime.libraries.product import SIZES
 from gnomon.runtime.statements.family import Family, Slot, family_of
 from gnomon.shape import prod, row_major
 
@@ -54,32 +55,30 @@ class Outline(NamedTuple):
     maps: bool = True  # each operand has an element for each of the result's
     free: Free | None = None  # of an operator that says it: `sizes` are its, as `_runs` joins them
 
-    @property
-    def is_clear(self) -> bool:
-        """Whether a family may begin: a size shows where it goes, and of 1 kernels take no notice.
-
-        Where sizes are told by value alone, no two that axes may join to are equal.
-        """
-        if self.free is None:
-            return 1 not in self.sizes
-        sizes, fixed = set(self.sizes), {1, *self.free.fixed}
-        every = [n * x for n in sizes for x in fixed]
-        return len({*every, *fixed}) == len(every) + len(fixed)
-
 
 class Kin(NamedTuple):
     """What the recipes of a family share, and where the kernel takes what."""
 
     family: Family
     numbers: list[Number]
-    sizes: list[tuple[Slot, int]]  # slots, and axes
+    sizes: list[tuple[Slot, int, int]]  # slots, axes, and how many times these
     strides: list[tuple[Slot, int, int]]  # slots, operands and axes
     scalars: list[Slot]  # slots
     dtype: DType  # of the result
-    width: int  # bytes moved for an element of the result; 0 of reductions
+    width: int = 0  # bytes moved for an element of the result; 0 of reductions
+    fixed: Sequence[tuple[int, int]] = ()  # axes, and the sizes that they need to have
 
 
-_known: dict[Any, Kin | None] = {}  # None: there is no family
+class Seen(NamedTuple):
+    """One of those whose sizes count, and what was found by it and others."""
+
+    sizes: Sequence[int]
+    family: Family
+    kins: list[Kin]  # the last first
+
+
+MOST = 8  # kins of one key
+_known: dict[Any, Kin | Seen | None] = {}  # None: there is no family
 
 
 # -- outlines ---------------------------------------------------------------------------------
@@ -154,10 +153,19 @@ def _counted(what: Hashable, free: Free | None, work: Work) -> Outline | None:
     if free is None or min(free.sizes, default=0) < 2 or 0 in free.fixed:
         return None
     sizes, types = _runs(free.sizes), [(x.dtype, len(x.shape)) for x in work.layouts]
-    every = [*sizes, *free.fixed]
+    every = [*sizes, *free.fixed]  # kernels take equal ones as one
     libraries = config.get("onednn")  # products count on those that there were
     key = (what, tuple(map(every.index, every)), free.fixed, libraries, *types)
     return Outline(key, (), sizes, maps=False, free=free)
+
+
+def _spans(count: int) -> list[tuple[int, int]]:
+    """Where runs of neighbours begin and end, of so many: each alone, then pairs, and so on.
+
+    >>> _spans(3)
+    [(0, 1), (1, 2), (2, 3), (0, 2), (1, 3), (0, 3)]
+    """
+    return [(k, k + n) for n in range(1, count + 1) for k in range(count + 1 - n)]
 
 
 def _runs(sizes: Sequence[int]) -> list[int]:
@@ -166,8 +174,7 @@ def _runs(sizes: Sequence[int]) -> list[int]:
     >>> _runs((2, 3, 5))
     [2, 3, 5, 6, 15, 30]
     """
-    count = len(sizes)
-    return [prod(sizes[k : k + n]) for n in range(1, count + 1) for k in range(count + 1 - n)]
+    return [prod(sizes[begin:end]) for begin, end in _spans(len(sizes))]
 
 
 def _moved_back(moves: Any, shape: Shape, data: Layout) -> Outline | None:
@@ -236,7 +243,7 @@ def recipe_of_one(op: Any, data: Layout, make: Make) -> Recipe | None:
         return None
     if outline is None:
         return None
-    kin = _known.get(outline.key)
+    kin = _kin_of(outline)
     if kin is None:
         work, given = make()
         return _first(outline, work, given)
@@ -246,17 +253,26 @@ def recipe_of_one(op: Any, data: Layout, make: Make) -> Recipe | None:
 
 def recipe_like(outline: Outline | None, work: Work, given: Any) -> Recipe:
     """The recipe of a work with this outline, or none; it remembers what is `given`."""
-    kin = None if outline is None else _known.get(outline.key)
+    kin = None if outline is None else _kin_of(outline)
     if outline is None or kin is None:
         return _first(outline, work, given)
     return _member(kin, outline, work.layouts, work.first, given)
+
+
+def _kin_of(outline: Outline) -> Kin | None:
+    """What is known of an outline's family; None where it is made the usual way."""
+    known = _known.get(outline.key)
+    if not isinstance(known, Seen):
+        return known
+    sizes = outline.sizes
+    return next((k for k in known.kins if all(sizes[axis] == n for axis, n in k.fixed)), None)
 
 
 def _member(
     kin: Kin, outline: Outline, layouts: Sequence[Layout], first: int, given: Any
 ) -> Recipe:
     sizes, strides = outline.sizes, outline.strides
-    values: dict[Slot, int] = {slot: sizes[axis] for slot, axis in kin.sizes}
+    values: dict[Slot, int] = {slot: times * sizes[axis] for slot, axis, times in kin.sizes}
     values.update((slot, strides[k][axis]) for slot, k, axis in kin.strides)
     if kin.scalars:
         numbers = zip(kin.scalars, outline.numbers, strict=True)
@@ -269,24 +285,69 @@ def _member(
 def _first(outline: Outline | None, work: Work, given: Any) -> Recipe:
     """A recipe made by the usual way, which begins a family where it has an outline."""
     template, draws, numbers = template_for(work)
-    if outline is not None and outline.key not in _known:
+    if outline is not None and outline.free is not None:
+        if not draws:
+            _see(outline, work, template, numbers)
+    elif outline is not None and outline.key not in _known:
         kin = None if draws else _kin(outline, work, template, numbers)
-        if outline.is_clear or (kin is not None and outline.free is None):
+        if kin is not None or 1 not in outline.sizes:  # of which kernels may take no notice
             RECIPES.put(_known, outline.key, kin)
     return Recipe(work.first, template, draws, numbers, given)
+
+
+def _see(outline: Outline, work: Work, template: Any, numbers: list[Number]) -> None:
+    """Note what was made the usual way where sizes count; two of them may make a family."""
+    known = _known.get(outline.key)
+    if known is None and outline.key in _known:
+        return
+    family = family_of(template)
+    kins: list[Kin] = known.kins if isinstance(known, Seen) else []
+    if family is not None and isinstance(known, Seen):
+        kin = Kin(family, numbers, [], [], [], work.layouts[work.first].dtype)
+        related = _related(known, outline, kin)
+        if related is not None:
+            kins = [related, *kins[: MOST - 1]]
+    seen = None if family is None else Seen(outline.sizes, family, kins)
+    RECIPES.put(_known, outline.key, seen)
+
+
+def _related(seen: Seen, outline: Outline, kin: Kin) -> Kin | None:
+    """`kin`, of `outline`, with the places of sizes; None where these are not told by one seen.
+
+    Sizes that are the same in both may go anywhere, and need to stay as they are.
+    """
+    assert outline.free is not None
+    if not kin.family.is_like(seen.family):
+        return None
+    spans = _spans(len(outline.free.sizes))
+    both = list(zip(seen.sizes, outline.sizes, strict=True))
+    same = [axis for axis in range(len(outline.free.sizes)) if both[axis][0] == both[axis][1]]
+    moved = [k for k, (begin, end) in enumerate(spans) if not {begin, end - 1} & {*same}]
+    if not moved or any(both[run][0] == both[run][1] for run in moved):
+        return None
+    before = seen.family.values()
+    for slot, now in kin.family.values().items():
+        then = before[slot]
+        if then == now or slot.name[0] in ("leaf", "scratch", "tasks"):  # type: ignore[index]
+            continue
+        grown = {(a, b): run for run in moved for a, b in [both[run]] if then * b == now * a}
+        found = [(run, now // b) for (_, b), run in grown.items() if now % b == 0]
+        if len(found) != 1 or slot.name[0] == "scalar":  # type: ignore[index]
+            return None
+        kin.sizes.append((slot, *found[0]))
+    return kin._replace(fixed=[(axis, outline.sizes[axis]) for axis in same])
 
 
 def _kin(outline: Outline, work: Work, template: Any, numbers: list[Number]) -> Kin | None:
     """What members of the family of a template share; None where it is not as its outline says."""
     family = family_of(template)
-    if family is None or (outline.free is None and len(family.steps) > 1):
+    if family is None or len(family.steps) > 1:
         return None
     result = work.layouts[work.first]
     width = template.bytes // result.size if outline.maps else 0
     made = Kin(family, numbers, [], [], [], result.dtype, width)
-    entered, holds = (_enter, _holds) if outline.free is None else (_count, _covers)
-    every = all(entered(made, outline, slot, n) for slot, n in family.values().items())
-    return made if every and holds(made, outline) else None
+    every = all(_enter(made, outline, slot, n) for slot, n in family.values().items())
+    return made if every and _holds(made, outline) else None
 
 
 def _enter(kin: Kin, outline: Outline, slot: Slot, n: int) -> bool:
@@ -296,7 +357,7 @@ def _enter(kin: Kin, outline: Outline, slot: Slot, n: int) -> bool:
         if n not in outline.sizes:
             return False
         axis = n.number if isinstance(n, Axis) else outline.sizes.index(n)
-        kin.sizes.append((slot, axis))
+        kin.sizes.append((slot, axis, 1))
     elif kind == "stride":
         _, (_, leaf), axis = slot.name  # type: ignore[misc]
         kin.strides.append((slot, kin.family.steps[slot.step].where[leaf].operand, axis))
@@ -305,35 +366,11 @@ def _enter(kin: Kin, outline: Outline, slot: Slot, n: int) -> bool:
     return True
 
 
-def _count(kin: Kin, outline: Outline, slot: Slot, n: int) -> bool:
-    """The same where sizes do nothing but count, and others are fixed."""
-    if slot.name[0] not in ("dim", "stride") and slot.name not in SIZES:  # type: ignore[index]
-        return True
-    if n in outline.sizes:
-        kin.sizes.append((slot, outline.sizes.index(n)))
-        return True
-    return n in (0, 1) or (outline.free is not None and n in outline.free.fixed)
-
-
-def _covers(kin: Kin, outline: Outline) -> bool:
-    """Whether each step is given all sizes that count, and no leaf begins where they say."""
-    assert outline.free is not None
-    sizes, fixed = outline.free
-    joined = [sizes[k:end] for k in range(len(sizes)) for end in range(k + 1, len(sizes) + 1)]
-    for number, step in enumerate(kin.family.steps):
-        given = [outline.sizes[axis] for slot, axis in kin.sizes if slot.step == number]
-        told = {n for run in joined if prod(run) in given for n in run}
-        begins = (w.offset / kin.dtype.size for w in step.where)
-        if not told.issuperset(sizes) or any(at and at not in fixed for at in begins):
-            return False
-    return True
-
-
 def _holds(kin: Kin, outline: Outline) -> bool:
     """Whether the first of a family is given what its outline says."""
-    wanted = [(slot, outline.sizes[axis]) for slot, axis in kin.sizes]
+    wanted = [(slot, outline.sizes[axis]) for slot, axis, _ in kin.sizes]
     over = outline.strides
-    if {axis for _, axis in kin.sizes} != set(range(len(outline.sizes))):
+    if {axis for _, axis, _ in kin.sizes} != set(range(len(outline.sizes))):
         return False  # a size that the kernel is not given would be the first one's for ever
     if len(kin.scalars) != len(outline.numbers):
         return False

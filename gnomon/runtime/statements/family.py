@@ -54,6 +54,12 @@ class OfKernel:
         args = self.kernel.signature.args
         return dict(zip(args, self._words[len(self._words) - len(args) :], strict=True))
 
+    def is_like(self, other: Any) -> bool:
+        """Whether both are one kernel, on the same operands."""
+        return isinstance(other, OfKernel) and (self.kernel, self.where) == (
+            other.kernel, other.where
+        )  # fmt: skip
+
     def made(self, leaves: Sequence[int], values: Values, times: float) -> Step:
         """The same on leaves at other addresses, so many times as large, with these values."""
         given: dict[Hashable, int] = {("leaf", k): at for k, at in enumerate(leaves)}
@@ -74,6 +80,12 @@ class OfProduct:
     def values(self) -> dict[Hashable, int]:
         """Its sizes by name."""
         return {name: getattr(self._product, name) for name in SIZES}
+
+    def is_like(self, other: Any) -> bool:
+        """Whether both are one product but for its sizes, on the same operands."""
+        if not isinstance(other, OfProduct) or self.where != other.where:
+            return False
+        return self._product.resized(other.values()) == other._product
 
     def made(self, operands: Sequence[int], values: Values, times: float) -> Any:
         """The same of other sizes, on operands at other addresses."""
@@ -105,6 +117,13 @@ class Family:
         self._count, self._numbers, self._bytes = first.count, first.numbers, first.bytes
         #: where addresses and numbers go; None where a library may take them elsewhere
         self.places = first.places if all(step.kernel for step in steps) else None
+
+    def is_like(self, other: Family) -> bool:
+        """Whether both do the same, but for sizes, strides and numbers."""
+        if len(self.steps) != len(other.steps):
+            return False
+        pairs = zip(self.steps, other.steps, strict=True)
+        return all(mine.is_like(theirs) for mine, theirs in pairs)
 
     def values(self) -> dict[Slot, int]:
         """What the first one's slots hold; sizes may be those of an axis."""
@@ -147,7 +166,7 @@ def family_of(template: Template) -> Family | None:
     kernels and products of operands, or takes numbers beside products."""
     copy = template.reserve()
     template.give_back(copy)
-    steps = [_read(step) for step in copy.steps]
+    steps = [_read(step, template.count) for step in copy.steps]
     found = [step for step in steps if step is not None]
     if not found or len(found) < len(steps):
         return None
@@ -155,25 +174,27 @@ def family_of(template: Template) -> Family | None:
     return family if family.places is not None or not template.numbers else None
 
 
-def _read(step: Step) -> OfKernel | OfProduct | None:
-    """What a step does; None where it is something else, or has temporaries that others fill."""
+def _read(step: Step, count: int) -> OfKernel | OfProduct | None:
+    """What a step does on so many operands; None where it is something else, or has temporaries."""
     keep = step.keep
     if type(step) is Step and type(keep) is tuple and isinstance(keep[0], Kernel):
-        leaves = _where(keep[3])
+        leaves = _where(keep[3], count)
         return None if leaves is None else OfKernel(step, leaves)
     found = _multiplied(keep) if hasattr(step, "bind") else None
     if found is None:
         return None
-    product, operands = found[0], _where(found[1:])
+    product, operands = found[0], _where(found[1:], count)
     if operands is None or product != product.resized({}):
         return None
     return OfProduct(product, operands)
 
 
-def _where(buffers: Sequence[Buffer]) -> list[Where] | None:
+def _where(buffers: Sequence[Buffer], count: int) -> list[Where] | None:
     """Of which operands buffers are parts, by the stand-ins for these; None where of none."""
     found = [divmod(b.address + SPACING // 2, SPACING) for b in buffers]
-    return [Where(k - 1, x - SPACING // 2) for k, x in found] if all(k for k, _ in found) else None
+    if not all(1 <= k <= count for k, _ in found):
+        return None
+    return [Where(k - 1, x - SPACING // 2) for k, x in found]
 
 
 def _multiplied(keep: Any) -> Any:
