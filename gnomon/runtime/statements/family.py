@@ -56,7 +56,8 @@ class OfKernel:
 
     def made(self, leaves: Sequence[int], values: Values, times: float) -> Step:
         """The same with these values, so many times as large, on leaves at other addresses."""
-        given = {**values, **{("leaf", k): at for k, at in enumerate(leaves)}} if leaves else values
+        given = dict(values)
+        given.update((("leaf", k), at) for k, at in enumerate(leaves))
         moved = round(self._step.bytes * times)
         step: Step = self.kernel.resized(self._step, self._words, given, moved)
         return step
