@@ -61,9 +61,9 @@ class OfKernel:
         )  # fmt: skip
 
     def made(self, leaves: Sequence[int], values: Values, times: float) -> Step:
-        """The same on leaves at other addresses, so many times as large, with these values."""
-        given: dict[Hashable, int] = {("leaf", k): at for k, at in enumerate(leaves)}
-        given.update(values)
+        """The same with these values, so many times as large, on leaves at other addresses."""
+        given = dict(values)
+        given.update((("leaf", k), at) for k, at in enumerate(leaves))
         moved = round(self._step.bytes * times)
         step: Step = self.kernel.resized(self._step, self._words, given, moved)
         return step
@@ -148,8 +148,9 @@ class Family:
         def make(addresses: Sequence[int], which: int = 0) -> list[Step]:
             made = []
             for step, mine in zip(self.steps, given, strict=True):
-                where = [addresses[operand] + offset for operand, offset in step.where]
-                made.append(step.made(where, mine, moved / self._bytes))
+                # where places are known, the first one's stand-ins serve
+                leaves = [addresses[k] + x for k, x in step.where] if places is None else ()
+                made.append(step.made(leaves, mine, moved / self._bytes))
             return made
 
         places = self.places
