@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from numbers import Real
 
-from gnomon.base import EngineError, complaint
+from gnomon.base import EngineError, complaint, shown
 from gnomon.context import Context
 from gnomon.engine.execution import Observer
 from gnomon.engine.failure import push_site
@@ -269,7 +269,7 @@ class Engine(Lifecycle):
         try:
             deleted, const, mutate = operator.deleted, operator.const, operator.mutate
         except AttributeError:
-            got = repr(operator)
+            got = shown(operator)
             raise EngineError(complaint("push", "operator", "one of new_operator", got)) from None
         if deleted:
             raise EngineError(f"push: operator {operator.name!r} was deleted")

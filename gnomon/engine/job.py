@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from gnomon.base import EngineError, complaint
+from gnomon.base import EngineError, complaint, shown
 from gnomon.engine.failure import Failure, Site
 from gnomon.engine.gates import open_gates
 from gnomon.engine.var import Var
@@ -324,7 +324,7 @@ def check_variables(
             raise EngineError(_twice(where, const, mutate))
     except (TypeError, AttributeError):
         argument, given = ("mutate_vars", mutate) if _are(const) else ("const_vars", const)
-        raise EngineError(complaint(where, argument, "a list of variables", repr(given))) from None
+        raise EngineError(complaint(where, argument, "a list of variables", shown(given))) from None
     if had_readers:
         for var in mutate:
             var.push_pending_readers()

@@ -14,13 +14,13 @@ import numpy as np
 from gnomon.base import GnomonError, complaint
 from gnomon.ops.case import case
 from gnomon.ops.host import Array, HostOp
-from gnomon.ops.infer import UNKNOWN, Shape, Shapes, Types
+from gnomon.ops.infer import UNKNOWN, Shape, Shapes, Types, zero_is_unknown
 from gnomon.ops.op import op
 from gnomon.ops.param import param
 from gnomon.runtime.libraries import lapack
 from gnomon.runtime.libraries.lapack import turned
 
-FLAT = (1,)  # the shape of a number for each matrix, where there is no batch
+FLAT = (1,)  # MXNet's shape of a number alone
 
 
 def mirrored(a: Array) -> Array:
@@ -149,11 +149,26 @@ class Inverse(Matrices):
 
 
 class Numbers(Matrices):
-    """What gives numbers for each matrix."""
+    """What gives numbers for each matrix; a subclass says them by `numbers`."""
 
     def shapes(self, s: Shapes) -> None:
         for name in self.outputs():
-            s[name] = self.checked(s)[:-2] or FLAT
+            s[name] = self.checked(s)[:-2] or self.alone()
+
+    def alone(self) -> Shape:
+        """The shape of a number where there is no batch."""
+        return FLAT if zero_is_unknown() else ()
+
+    def numbers(self, A: Array) -> tuple[Array, ...]:
+        """Hook: an array of the shape of the batch for each output."""
+        raise NotImplementedError(f"{self.name}: says nothing of numbers")
+
+    def compute(self, A: Array, *, room: list[Array]) -> tuple[Array, ...]:
+        pairs = zip(self.numbers(A), room, strict=True)
+        return tuple(np.reshape(found, memory.shape) for found, memory in pairs)
+
+    def reference(self, A: Array) -> tuple[Array, ...]:
+        return tuple(np.reshape(found, A.shape[:-2] or FLAT) for found in self.numbers(A))
 
     def each(self, numbers: Array, A: Array) -> Array:
         """Numbers with two further axes, as the matrices have."""
@@ -179,9 +194,9 @@ class Determinant(Numbers):
 
     cases = (case(spd(3)), case([[0.0, 2.0], [1.0, 0.0]]), case((0, 2, 2)))
 
-    def compute(self, A: Array) -> Array:
+    def numbers(self, A: Array) -> tuple[Array, ...]:
         sign, logarithm = lapack.slogdet(A)
-        return np.reshape(sign * np.exp(logarithm), A.shape[:-2] or FLAT)
+        return (sign * np.exp(logarithm),)
 
     def reference(self, A: Array) -> Array:
         return np.reshape(np.linalg.det(A), A.shape[:-2] or FLAT)
@@ -203,11 +218,9 @@ class SignAndLogarithmOfDeterminant(Numbers):
 
     cases = (case(spd(3)), case([[0.0, 2.0], [1.0, 0.0]]), case((0, 2, 2)))
 
-    def compute(self, A: Array) -> tuple[Array, Array]:
+    def numbers(self, A: Array) -> tuple[Array, ...]:
         sign, logarithm = lapack.slogdet(A)
-        sign = np.where(np.isnan(logarithm), A.dtype.type(0), sign)  # as MXNet
-        shape = A.shape[:-2] or FLAT
-        return np.reshape(sign, shape), np.reshape(logarithm, shape)
+        return np.where(np.isnan(logarithm), A.dtype.type(0), sign), logarithm  # as MXNet
 
     def reference(self, A: Array) -> tuple[Array, Array]:
         sign, logarithm = np.linalg.slogdet(A)
@@ -225,11 +238,11 @@ class SumOfLogarithmsOfDiagonal(Numbers):
 
     cases = (case((2, 3, 3), low=0.5), case((2, 2), low=0.5), case((0, 2, 2)))
 
-    def compute(self, A: Array) -> Array:
-        logarithms = np.log(np.diagonal(A, 0, -2, -1))
-        return np.reshape(logarithms.sum(-1), A.shape[:-2] or FLAT)
+    def alone(self) -> Shape:
+        return FLAT  # in MXNet also where numbers have NumPy's shape
 
-    reference = compute
+    def numbers(self, A: Array) -> tuple[Array, ...]:
+        return (np.log(np.diagonal(A, 0, -2, -1)).sum(-1),)
 
     def gradient(self, grad: Array, A: Array) -> Array:
         return np.where(np.eye(A.shape[-1]) > 0, self.each(grad, A) / A, 0)

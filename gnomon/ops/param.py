@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gnomon import dtype as dtypes
-from gnomon.base import DTypeError, ParamError, ShapeError, complaint, nearest
+from gnomon.base import DTypeError, ParamError, ShapeError, complaint, nearest, shown
 from gnomon.ground.record import record
 
 REQUIRED = inspect.Parameter.empty
@@ -252,7 +252,7 @@ class Param:
         return low_ok and (self.high is None or number <= self.high)
 
     def _refuse(self, where: str, value: Any) -> ParamError:
-        got = f"{value!r:.200}" + nearest(str(value), map(str, self.choices))
+        got = shown(value) + nearest(str(value), map(str, self.choices))
         return ParamError(complaint(where, self.name, self.expected(), got))
 
 
@@ -341,7 +341,7 @@ def parse_fields(
     for name in given:
         if fields and name not in fields:
             expected = "one of the parameters " + ", ".join(fields)
-            got = repr(given[name]) + nearest(name, fields)
+            got = shown(given[name]) + nearest(name, fields)
             raise ParamError(complaint(where, name, expected, got))
     values: dict[str, Any] = {}
     for name, field in fields.items():

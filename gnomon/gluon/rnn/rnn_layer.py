@@ -7,7 +7,7 @@ from typing import Any
 
 from gnomon import ndarray as nd
 from gnomon import symbol as sym
-from gnomon.base import GnomonError, ParamError, ShapeError, complaint
+from gnomon.base import GnomonError, ParamError, ShapeError, complaint, shown
 from gnomon.gluon.block import HybridBlock
 from gnomon.gluon.parameter import Parameter
 from gnomon.gluon.rnn.cells import GRUCell, LSTMCell, RNNCell
@@ -276,7 +276,7 @@ class RNN(RNNLayer):
         **kwargs: Any,
     ) -> None:
         if activation not in ("relu", "tanh"):
-            got = repr(activation)
+            got = shown(activation)
             raise ParamError(complaint("RNN", "activation", "'relu' or 'tanh'", got))
         super().__init__(
             hidden_size,

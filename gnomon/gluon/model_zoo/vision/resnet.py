@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gnomon.base import ParamError, complaint
+from gnomon.base import ParamError, complaint, shown
 from gnomon.context import cpu
 from gnomon.gluon.block import HybridBlock
 from gnomon.gluon.model_zoo.model_store import ROOT, load_pretrained, named
@@ -275,7 +275,7 @@ def get_resnet(
     ):
         if given not in known:
             expected = f"one of {sorted(known)}"
-            raise ParamError(complaint("get_resnet", argument, expected, repr(given)))
+            raise ParamError(complaint("get_resnet", argument, expected, shown(given)))
     layers, channels = SPECS[num_layers]
     network, basic, bottleneck = VERSIONS[version]
     net = network(basic if channels is BASIC else bottleneck, layers, channels, **kwargs)
