@@ -12,6 +12,7 @@ import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -301,12 +302,17 @@ def declared(owner: type) -> dict[str, Param]:
     return {name: found[name] for name in dict.fromkeys((*leading, *found))}
 
 
-@functools.cache
+_known: WeakKeyDictionary[type, dict[str, Param]] = WeakKeyDictionary()
+
+
 def _own(owner: type) -> dict[str, Param]:
-    """The fields that a class declares itself."""
-    own = {k: v for k, v in vars(owner).items() if isinstance(v, Param)}
-    for name, field in own.items():
-        field.name, field.kind = name, kind_of(_hint(owner, name))
+    """The fields that a class declares itself; they are kept as long as it."""
+    own = _known.get(owner)
+    if own is None:
+        own = {k: v for k, v in vars(owner).items() if isinstance(v, Param)}
+        for name, field in own.items():
+            field.name, field.kind = name, kind_of(_hint(owner, name))
+        _known[owner] = own
     return own
 
 
