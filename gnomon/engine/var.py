@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING, ClassVar, Self, cast
 
 from gnomon.ground.record import Frozen, put
 from gnomon.native.serve import methods
@@ -50,6 +50,9 @@ class Var(Frozen):
         "version",
         "writer",
     )
+
+    #: whether a write that did not run leaves the value of before, and not something unfinished
+    lasting: ClassVar[bool] = False
 
     deleted: bool
     failure: Failure | None

@@ -27,6 +27,8 @@ class Chunk(Var):
 
     __slots__ = ("address", "ctx", "nbytes", "owner", "shared", "shelf")
 
+    lasting = True
+
     address: int
     ctx: Context
     nbytes: int
