@@ -206,6 +206,9 @@ class Jitted:
         if isinstance(value, Expr | np.ndarray):
             expected = "a tensor, a number or something hashable (Tensor wraps arrays)"
             raise TraceError(complaint(self.name, name, expected, f"a {type(value).__name__}"))
+        if holds_tensors(value):
+            expected = "a tensor, a number or something hashable: tensors as arguments of their own"
+            raise TraceError(complaint(self.name, name, expected, shown(value)))
         if self.is_number(name, value):
             return type(value)
         try:
@@ -215,6 +218,11 @@ class Jitted:
             got = f"a {type(value).__name__}"
             raise TraceError(complaint(self.name, name, expected, got)) from None
         return (type(value), value)
+
+
+def holds_tensors(value: Any) -> bool:
+    """Whether there are tensors in a tuple: its traces would work on these alone, and keep them."""
+    return isinstance(value, tuple) and any(isinstance(v, Expr) or holds_tensors(v) for v in value)
 
 
 def refuse_result(name: str, result: Any) -> None:
