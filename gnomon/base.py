@@ -136,7 +136,7 @@ def complaint(where: str, argument: str, expected: object, got: object) -> str:
     return f"{where}: argument {argument!r}: expected {expected}, got {got}"
 
 
-def shown(value: object) -> str:
+def shown(value: Any) -> str:
     """`value` in a line, for errors: of arrays the shape in place of the elements.
 
     >>> import numpy as np
@@ -146,7 +146,7 @@ def shown(value: object) -> str:
     kind = type(value).__name__
     article = "an" if kind.upper().startswith(("A", "E", "I", "O", "ND")) else "a"
     if _is_array(value):
-        return f"{article} {kind} of shape {value.shape}"  # type: ignore[attr-defined]  # it has one
+        return f"{article} {kind} of shape {value.shape}"
     if isinstance(value, (list, tuple)) and any(map(_is_array, value)):
         parts = ", ".join(map(shown, value[:2]))
         return f"{article} {kind} of {len(value)}: {parts}{', ...' if len(value) > 2 else ''}"
@@ -154,7 +154,7 @@ def shown(value: object) -> str:
 
 
 def _is_array(value: object) -> bool:
-    """Whether it has elements that nobody wants to read in an error."""
+    """Whether it has elements, which no error shows."""
     return hasattr(value, "dtype") and hasattr(value, "shape") and hasattr(value, "__len__")
 
 

@@ -149,7 +149,7 @@ class Inverse(Matrices):
 
 
 class Numbers(Matrices):
-    """What gives numbers for each matrix; a subclass says them by `numbers`."""
+    """What gives numbers for each matrix; a subclass says them by `of_matrices`."""
 
     def shapes(self, s: Shapes) -> None:
         for name in self.outputs():
@@ -159,16 +159,16 @@ class Numbers(Matrices):
         """The shape of a number where there is no batch."""
         return FLAT if zero_is_unknown() else ()
 
-    def numbers(self, A: Array) -> tuple[Array, ...]:
+    def of_matrices(self, A: Array) -> tuple[Array, ...]:
         """Hook: an array of the shape of the batch for each output."""
-        raise NotImplementedError(f"{self.name}: says nothing of numbers")
+        raise NotImplementedError(f"{self.name}: says nothing of of_matrices")
 
     def compute(self, A: Array, *, room: list[Array]) -> tuple[Array, ...]:
-        pairs = zip(self.numbers(A), room, strict=True)
+        pairs = zip(self.of_matrices(A), room, strict=True)
         return tuple(np.reshape(found, memory.shape) for found, memory in pairs)
 
-    def reference(self, A: Array) -> tuple[Array, ...]:
-        return tuple(np.reshape(found, A.shape[:-2] or FLAT) for found in self.numbers(A))
+    def reference(self, A: Array) -> Any:
+        return tuple(np.reshape(found, A.shape[:-2] or FLAT) for found in self.of_matrices(A))
 
     def each(self, numbers: Array, A: Array) -> Array:
         """Numbers with two further axes, as the matrices have."""
@@ -194,7 +194,7 @@ class Determinant(Numbers):
 
     cases = (case(spd(3)), case([[0.0, 2.0], [1.0, 0.0]]), case((0, 2, 2)))
 
-    def numbers(self, A: Array) -> tuple[Array, ...]:
+    def of_matrices(self, A: Array) -> tuple[Array, ...]:
         sign, logarithm = lapack.slogdet(A)
         return (sign * np.exp(logarithm),)
 
@@ -218,7 +218,7 @@ class SignAndLogarithmOfDeterminant(Numbers):
 
     cases = (case(spd(3)), case([[0.0, 2.0], [1.0, 0.0]]), case((0, 2, 2)))
 
-    def numbers(self, A: Array) -> tuple[Array, ...]:
+    def of_matrices(self, A: Array) -> tuple[Array, ...]:
         sign, logarithm = lapack.slogdet(A)
         return np.where(np.isnan(logarithm), A.dtype.type(0), sign), logarithm  # as MXNet
 
@@ -241,7 +241,7 @@ class SumOfLogarithmsOfDiagonal(Numbers):
     def alone(self) -> Shape:
         return FLAT  # in MXNet also where numbers have NumPy's shape
 
-    def numbers(self, A: Array) -> tuple[Array, ...]:
+    def of_matrices(self, A: Array) -> tuple[Array, ...]:
         return (np.log(np.diagonal(A, 0, -2, -1)).sum(-1),)
 
     def gradient(self, grad: Array, A: Array) -> Array:

@@ -152,11 +152,15 @@ def copy(dest: Tensor, source: Expr) -> Tensor:
     Between the memories of two devices tensors can be copied; an expression is computed where its
     operands and the destination are.
     """
-    devices = {source.device, dest.device} if isinstance(source, Buffer) else set()
-    if len(devices) == 2 and TRACED not in devices:
+    if isinstance(source, Buffer) and _differ(source.device, dest.device):
         transfer.transfer(dest, source)
         return dest
     return dest.assign(source)
+
+
+def _differ(*devices: str) -> bool:
+    """Whether these are two devices; stand-ins, while a function is traced, are on none."""
+    return len({*devices}) > 1 and TRACED not in devices
 
 
 def write(tensor: Tensor, array: Array) -> None:

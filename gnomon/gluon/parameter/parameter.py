@@ -19,15 +19,7 @@ import numpy as np
 from gnomon import autograd, initializer
 from gnomon import ndarray as nd
 from gnomon import symbol as sym
-from gnomon.base import (
-    DTypeError,
-    GnomonError,
-    KeywordHints,
-    ParamError,
-    ShapeError,
-    complaint,
-    shown,
-)
+from gnomon.base import DTypeError, GnomonError, KeywordHints, ParamError, ShapeError, complaint
 from gnomon.context import Context, cpu, current_context
 from gnomon.dtype import wanted as wanted_dtype
 from gnomon.gluon.parameter.given import Deferred, Loadable, check_initializers, contexts
@@ -127,9 +119,7 @@ class Parameter(KeywordHints):
         """`value`; ParamError where it is none of `known`."""
         if value not in known:
             expected = f"one of {', '.join(map(repr, known))}"
-            raise ParamError(
-                complaint(f"Parameter {self.name!r}", argument, expected, shown(value))
-            )
+            raise ParamError(complaint(f"Parameter {self.name!r}", argument, expected, repr(value)))
         return value
 
     # --- what it is -----------------------------------------------------------------------------
