@@ -68,7 +68,7 @@ class Context(Frozen, metaclass=_Contexts):
     device_id: int
 
     def __init__(self, device_type: str | Context, device_id: int = 0) -> None:
-        if isinstance(device_type, Context):
+        if not isinstance(device_type, str) and isinstance(device_type, Context):
             put(self, "device_typeid", device_type.device_typeid)
             put(self, "device_id", device_type.device_id)
             return
@@ -111,7 +111,7 @@ class Context(Frozen, metaclass=_Contexts):
             release(self)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Context):
+        if type(other) is not Context and not isinstance(other, Context):
             return NotImplemented
         return (self.device_typeid, self.device_id) == (other.device_typeid, other.device_id)
 

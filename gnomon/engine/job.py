@@ -229,7 +229,7 @@ class Job:
         kept = [
             var
             for var in self.mutate
-            if var.lasting and (var.version if var.failure is None else var in var.failure.kept)
+            if (var.has_value() if var.failure is None else var in var.failure.kept)
         ]
         self.fail(failure)
         failure.kept.update(kept)

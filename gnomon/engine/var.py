@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Self, cast
 
 from gnomon.ground.record import Frozen, put
 from gnomon.native.serve import methods
@@ -51,9 +51,6 @@ class Var(Frozen):
         "writer",
     )
 
-    #: whether a write that did not run leaves the value of before, and not something unfinished
-    lasting: ClassVar[bool] = False
-
     deleted: bool
     failure: Failure | None
     name: str | None
@@ -75,6 +72,10 @@ class Var(Frozen):
 
     def __repr__(self) -> str:
         return f"Var({self.name or hex(id(self))}, version {self.version})"
+
+    def has_value(self) -> bool:
+        """Whether there is something that a write leaves as it is where it does not run."""
+        return False
 
     def push_pending_readers(self, but: object = None) -> None:
         """Push all pending readers, since a write is about to be, `but` that of who writes.

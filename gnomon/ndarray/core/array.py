@@ -107,7 +107,6 @@ class Array(Frozen):
         steps = [s // dtype.size for s in values.strides]
         address = values.__array_interface__["data"][0]
         chunk = Chunk(address, ctx, values, values.nbytes, shared)
-        put(chunk, "version", 1)  # it has values
         return Array._at(chunk, strided(values.shape, steps, dtype))
 
     def __getattr__(self, name: str) -> Any:

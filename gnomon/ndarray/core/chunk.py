@@ -27,8 +27,6 @@ class Chunk(Var):
 
     __slots__ = ("address", "ctx", "nbytes", "owner", "shared", "shelf")
 
-    lasting = True
-
     address: int
     ctx: Context
     nbytes: int
@@ -43,6 +41,10 @@ class Chunk(Var):
         self = object.__new__(cls)
         self._hold(address, ctx, owner, nbytes, shared)
         return self
+
+    def has_value(self) -> bool:
+        """It was made around values."""
+        return True
 
     def _hold(self, address: int, ctx: Context, owner: Any, nbytes: int, shared: bool) -> None:
         """Set all slots: by native code from now on, where there may be such."""
@@ -68,6 +70,10 @@ class Pooled(Chunk):
     """Memory of the pool's, which goes back to its `shelf`."""
 
     __slots__ = ()
+
+    def has_value(self) -> bool:
+        """Whatever lay in it is none until something was written."""
+        return self.version > 0
 
 
 @native
