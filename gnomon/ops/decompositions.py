@@ -6,7 +6,7 @@ triangle.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -149,7 +149,7 @@ class Inverse(Matrices):
 
 
 class Numbers(Matrices):
-    """What gives numbers for each matrix; a subclass says them by `of_matrices`."""
+    """What gives numbers for each matrix: `compute` in the shape of the batch."""
 
     def shapes(self, s: Shapes) -> None:
         for name in self.outputs():
@@ -159,16 +159,9 @@ class Numbers(Matrices):
         """The shape of a number where there is no batch."""
         return FLAT if zero_is_unknown() else ()
 
-    def of_matrices(self, A: Array) -> tuple[Array, ...]:
-        """Hook: an array of the shape of the batch for each output."""
-        raise NotImplementedError(f"{self.name}: says nothing of of_matrices")
-
-    def compute(self, A: Array, *, room: list[Array]) -> tuple[Array, ...]:
-        pairs = zip(self.of_matrices(A), room, strict=True)
-        return tuple(np.reshape(found, memory.shape) for found, memory in pairs)
-
-    def reference(self, A: Array) -> Any:
-        return tuple(np.reshape(found, A.shape[:-2] or FLAT) for found in self.of_matrices(A))
+    def run_on(self, ctx: Any, arrays: Sequence[Array], req: Any, dests: Sequence[Array]) -> None:
+        batch = arrays[0].shape[:-2]
+        super().run_on(ctx, arrays, req, [memory.reshape(batch) for memory in dests])
 
     def each(self, numbers: Array, A: Array) -> Array:
         """Numbers with two further axes, as the matrices have."""
@@ -194,9 +187,9 @@ class Determinant(Numbers):
 
     cases = (case(spd(3)), case([[0.0, 2.0], [1.0, 0.0]]), case((0, 2, 2)))
 
-    def of_matrices(self, A: Array) -> tuple[Array, ...]:
+    def compute(self, A: Array) -> Array:
         sign, logarithm = lapack.slogdet(A)
-        return (sign * np.exp(logarithm),)
+        return sign * np.exp(logarithm)
 
     def reference(self, A: Array) -> Array:
         return np.reshape(np.linalg.det(A), A.shape[:-2] or FLAT)
@@ -218,7 +211,7 @@ class SignAndLogarithmOfDeterminant(Numbers):
 
     cases = (case(spd(3)), case([[0.0, 2.0], [1.0, 0.0]]), case((0, 2, 2)))
 
-    def of_matrices(self, A: Array) -> tuple[Array, ...]:
+    def compute(self, A: Array) -> tuple[Array, ...]:
         sign, logarithm = lapack.slogdet(A)
         return np.where(np.isnan(logarithm), A.dtype.type(0), sign), logarithm  # as MXNet
 
@@ -241,8 +234,11 @@ class SumOfLogarithmsOfDiagonal(Numbers):
     def alone(self) -> Shape:
         return FLAT  # in MXNet also where numbers have NumPy's shape
 
-    def of_matrices(self, A: Array) -> tuple[Array, ...]:
-        return (np.log(np.diagonal(A, 0, -2, -1)).sum(-1),)
+    def compute(self, A: Array) -> Array:
+        return np.asarray(np.log(np.diagonal(A, 0, -2, -1)).sum(-1))
+
+    def reference(self, A: Array) -> Array:
+        return np.reshape(self.compute(A), A.shape[:-2] or FLAT)
 
     def gradient(self, grad: Array, A: Array) -> Array:
         return np.where(np.eye(A.shape[-1]) > 0, self.each(grad, A) / A, 0)

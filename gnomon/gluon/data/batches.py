@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gnomon import ndarray as nd
-from gnomon.base import DTypeError, ShapeError, complaint, shown
+from gnomon.base import DTypeError, ShapeError, complaint
 
 
 def stacked(samples: Sequence[Any]) -> Any:
@@ -33,7 +33,7 @@ def _joined(join: Callable[[Sequence[Any]], Any], samples: Sequence[Any]) -> Any
         if isinstance(found, np.ndarray) and found.dtype.kind in "OSU":
             expected = "samples of numbers (else a `batchify_fn` of yours that joins them)"
             wrong = next(s for s in samples if np.asarray(s).dtype.kind in "OSU")
-            got = f"{type(wrong).__name__}: {shown(wrong)}"
+            got = f"{type(wrong).__name__}: {wrong!r:.60}"
             raise DTypeError(complaint("DataLoader", "dataset", expected, got))
         return found
     except ValueError as error:
