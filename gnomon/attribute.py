@@ -10,7 +10,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from gnomon.base import ParamError, check_kind, complaint
+from gnomon.base import ParamError, check_kind, complaint, shown
 
 
 class _Scopes(threading.local):
@@ -44,7 +44,7 @@ class AttrScope:
     def __init__(self, **kwargs: str) -> None:
         for name, value in kwargs.items():
             if not isinstance(value, str):
-                raise ParamError(complaint("AttrScope", name, "a string", repr(value)))
+                raise ParamError(complaint("AttrScope", name, "a string", shown(value)))
         self._attr = kwargs
 
     def get(self, attr: Mapping[str, str] | None) -> dict[str, str]:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.base import GnomonError, ParamError, ShapeError, check_kind, complaint
+from gnomon.base import GnomonError, ParamError, ShapeError, check_kind, complaint, shown
 from gnomon.ground.lock import load_module
 from gnomon.ground.record import put
 from gnomon.ndarray import backward as _backward
@@ -130,7 +130,7 @@ def _list(where: str, argument: str, arrays: Any) -> list[Any]:
     if isinstance(arrays, Array):
         return [arrays]
     if not isinstance(arrays, (list, tuple)):
-        raise TypeError(complaint(where, argument, "an NDArray or a list", f"{arrays!r:.60}"))
+        raise TypeError(complaint(where, argument, "an NDArray or a list", shown(arrays)))
     return list(arrays)
 
 
@@ -146,7 +146,7 @@ def _some(where: str, argument: str, arrays: Any) -> list[Any]:
         raise ParamError(complaint(where, argument, "at least one NDArray", "none"))
     for number, x in enumerate(found):
         if not isinstance(x, Array):
-            raise TypeError(complaint(where, f"{argument}[{number}]", "an NDArray", f"{x!r:.60}"))
+            raise TypeError(complaint(where, f"{argument}[{number}]", "an NDArray", shown(x)))
     return found
 
 
@@ -202,7 +202,7 @@ def get_symbol(x: Any) -> Any:
         GnomonError: `x` is not on the tape, or depends on a `Function`, which no symbol says.
     """
     if not isinstance(x, Array):
-        raise TypeError(complaint("get_symbol", "x", "an NDArray", f"{x!r:.60}"))
+        raise TypeError(complaint("get_symbol", "x", "an NDArray", shown(x)))
     place = placed(x)
     if place is None:
         expected = "an array with attach_grad, or one computed from such while recording"
@@ -217,7 +217,7 @@ def _taken(where: str, number: int, grad: Any, like: tuple[Any, ...] | None) -> 
     shape, dtype, ctx = like
     expected = f"an NDArray whose shape stretches to {shape} of the input"
     if not isinstance(grad, Array):
-        raise TypeError(complaint(where, f"gradient {number}", expected, f"{grad!r:.60}"))
+        raise TypeError(complaint(where, f"gradient {number}", expected, shown(grad)))
     if not together(grad.context, ctx):
         grad = grad.as_in_context(ctx)
     if grad.dtype != dtype:

@@ -136,6 +136,28 @@ def complaint(where: str, argument: str, expected: object, got: object) -> str:
     return f"{where}: argument {argument!r}: expected {expected}, got {got}"
 
 
+def shown(value: Any) -> str:
+    """`value` in a line, for errors: of arrays the shape in place of the elements.
+
+    >>> import numpy as np
+    >>> shown([1, np.ones((2, 3))]), shown((1, 2)), len(shown("a" * 100))
+    ('a list of 2: 1, an ndarray of shape (2, 3)', '(1, 2)', 60)
+    """
+    kind = type(value).__name__
+    article = "an" if kind.upper().startswith(("A", "E", "I", "O", "ND")) else "a"
+    if _is_array(value):
+        return f"{article} {kind} of shape {value.shape}"
+    if isinstance(value, (list, tuple)) and any(map(_is_array, value)):
+        parts = ", ".join(map(shown, value[:2]))
+        return f"{article} {kind} of {len(value)}: {parts}{', ...' if len(value) > 2 else ''}"
+    return f"{value!r:.60}".replace("\n", " ")
+
+
+def _is_array(value: object) -> bool:
+    """Whether it has elements, which no error shows."""
+    return hasattr(value, "dtype") and hasattr(value, "shape") and hasattr(value, "__len__")
+
+
 def check_kind(
     where: str, argument: str, value: object, kinds: type | tuple[type, ...], expected: str
 ) -> None:
@@ -146,7 +168,7 @@ def check_kind(
     TypeError: nd.eye: argument 'N': expected an int, got 'x'
     """
     if not isinstance(value, kinds):
-        raise TypeError(complaint(where, argument, expected, f"{value!r:.60}"))
+        raise TypeError(complaint(where, argument, expected, shown(value)))
 
 
 def check_functions(where: str, **given: object) -> None:
@@ -158,7 +180,7 @@ def check_functions(where: str, **given: object) -> None:
     """
     for argument, value in given.items():
         if not callable(value):
-            raise TypeError(complaint(where, argument, "a function", f"{value!r:.60}"))
+            raise TypeError(complaint(where, argument, "a function", shown(value)))
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
@@ -228,7 +250,7 @@ def _refuse_unknown(kind: type[KeywordHints], given: Mapping[str, Any]) -> None:
             break
     for name, value in given.items():
         if name not in known:
-            got = f"{value!r:.60}{nearest(kind._keyword_aliases.get(name, name), known)}"
+            got = f"{shown(value)}{nearest(kind._keyword_aliases.get(name, name), known)}"
             expected = f"one of {', '.join(known)}"
             raise TypeError(complaint(kind.__name__, name, expected, got)) from None
 

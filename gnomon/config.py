@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gnomon.base import Later, ParamError, complaint, nearest
+from gnomon.base import Later, ParamError, complaint, nearest, shown
 from gnomon.ground.record import record
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class Setting:
         if fits and self.low is not None:
             fits = value >= self.low and (self.high is None or value <= self.high)
         if not fits or (self.choices and value not in self.choices):
-            raise ParamError(complaint(where, self.name, self.expected(), repr(value)))
+            raise ParamError(complaint(where, self.name, self.expected(), shown(value)))
         return value
 
 

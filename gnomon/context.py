@@ -1,7 +1,8 @@
 """Where data lives and work runs: a device's type and number.
 
-State: each thread has a stack of contexts entered by `with`; the current one is its top, or
-`cpu(0)` where the stack is empty. A context never touches a device: naming `gpu(0)` on a machine
+State: each thread has a stack of contexts: `cpu(0)`, then those entered by `with`. Its top is the
+current one, which `Context.default_ctx = ...` replaces until the `with` ends. A context is a value
+that arrays share: its type and number stay. It never touches a device: naming `gpu(0)` on a machine
 without one is no error, allocating there is.
 """
 
@@ -12,7 +13,7 @@ from collections.abc import Callable
 from operator import index
 from typing import Any, ClassVar
 
-from gnomon.base import Later, ParamError, UnknownNameError, complaint, nearest
+from gnomon.base import Later, ParamError, UnknownNameError, check_kind, complaint, nearest
 from gnomon.ground.record import Frozen, put
 
 
@@ -20,17 +21,30 @@ class _Entered(threading.local):
     """The contexts this thread has entered, the current one last."""
 
     def __init__(self) -> None:
-        self.stack: list[Context] = []
+        self.stack: list[Context] = [cpu(0)]
+
+    @property
+    def value(self) -> Context:
+        """The current one."""
+        return self.stack[-1]
+
+    @value.setter
+    def value(self, ctx: Context) -> None:
+        check_kind("Context", "default_ctx", ctx, Context, "a Context")
+        self.stack[-1] = ctx
 
 
-class _Current:
-    """Gives the current context, to a class as to its objects."""
+class _Contexts(type):
+    """The class of `Context`, whose `default_ctx` programs read and set."""
 
-    def __get__(self, instance: object, owner: object = None) -> Context:
-        return current_context()
+    default_ctx = property(
+        lambda cls: cls._default_ctx.value,
+        lambda cls, ctx: setattr(cls._default_ctx, "value", ctx),
+        doc="The current context of this thread.",
+    )
 
 
-class Context(Frozen):
+class Context(Frozen, metaclass=_Contexts):
     """A device: `device_type` is 'cpu', 'gpu', 'cpu_pinned', 'cpu_shared', or another context.
 
     >>> with gpu(1):
@@ -48,14 +62,13 @@ class Context(Frozen):
 
     devtype2str: ClassVar[dict[int, str]] = {1: "cpu", 2: "gpu", 3: "cpu_pinned", 5: "cpu_shared"}
     devstr2type: ClassVar[dict[str, int]] = {name: n for n, name in devtype2str.items()}
-    _entered: ClassVar[_Entered] = _Entered()
-    default_ctx: ClassVar[_Current] = _Current()
+    _default_ctx: ClassVar[_Entered]
 
     device_typeid: int
     device_id: int
 
     def __init__(self, device_type: str | Context, device_id: int = 0) -> None:
-        if isinstance(device_type, Context):
+        if not isinstance(device_type, str) and isinstance(device_type, Context):
             put(self, "device_typeid", device_type.device_typeid)
             put(self, "device_id", device_type.device_id)
             return
@@ -69,6 +82,16 @@ class Context(Frozen):
             raise ParamError(complaint("Context", "device_id", expected, repr(device_id)))
         put(self, "device_typeid", self.devstr2type[device_type])
         put(self, "device_id", number)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in Context.__slots__:
+            super().__setattr__(name, value)  # refuses
+        put(self, name, value)  # where a program's own class has others
+
+    @property
+    def default_ctx(self) -> Context:
+        """The current context of this thread."""
+        return current_context()
 
     @property
     def device_type(self) -> str:
@@ -88,7 +111,7 @@ class Context(Frozen):
             release(self)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Context):
+        if type(other) is not Context and not isinstance(other, Context):
             return NotImplemented
         return (self.device_typeid, self.device_id) == (other.device_typeid, other.device_id)
 
@@ -102,11 +125,11 @@ class Context(Frozen):
         return Context, (self.device_type, self.device_id)
 
     def __enter__(self) -> Context:
-        self._entered.stack.append(self)
+        self._default_ctx.stack.append(self)
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._entered.stack.pop()
+        self._default_ctx.stack.pop()
 
 
 def cpu(device_id: int = 0) -> Context:
@@ -129,15 +152,14 @@ def cpu_shared(device_id: int = 0) -> Context:
     return Context("cpu_shared", device_id)
 
 
-_DEFAULT = cpu(0)
+Context._default_ctx = _Entered()
 
 release: Callable[[Context], int] | None = None  # gives idle memory back; entered by its pool
 
 
 def current_context() -> Context:
     """The context that new data goes to in this thread: the innermost `with`, or `cpu(0)`."""
-    stack = Context._entered.stack
-    return stack[-1] if stack else _DEFAULT
+    return Context._default_ctx.stack[-1]
 
 
 _gpus: Any = Later("gnomon.runtime.devices.cuda.gpu")
@@ -157,7 +179,7 @@ def present(ctx: Context) -> Context:
     (cpu(1), cpu(0))
     """
     missing = ctx.device_type == "gpu" and ctx.device_id >= num_gpus()
-    return _DEFAULT if missing else ctx
+    return cpu(0) if missing else ctx
 
 
 def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:

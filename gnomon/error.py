@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gnomon.base import GnomonError, MXNetError, ParamError, complaint
+from gnomon.base import GnomonError, MXNetError, ParamError, complaint, shown
 
 __all__ = ["InternalError", "MXNetError", "register", "register_error"]
 
@@ -32,7 +32,7 @@ def register_error(func_name: Any = None, cls: Any = None) -> Any:
     if cls is None:
         return lambda kind: register_error(func_name or kind.__name__, kind)
     if not (isinstance(cls, type) and issubclass(cls, BaseException)):
-        raise ParamError(complaint("register_error", "cls", "an exception class", repr(cls)))
+        raise ParamError(complaint("register_error", "cls", "an exception class", shown(cls)))
     ERROR_TYPES[func_name] = cls
     return cls
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gnomon.base import ParamError, check_kind, complaint
+from gnomon.base import ParamError, check_kind, complaint, shown
 from gnomon.context import Context
 from gnomon.io import DataDesc
 from gnomon.module.executor_group import DataParallelExecutorGroup as _Group
@@ -268,7 +268,7 @@ def _devices(where: str, ctx: Any) -> list[Context]:
 def _shapes(data: Any) -> tuple[Any, Any]:
     """What an iterator provides; TypeError where it is none."""
     if not (hasattr(data, "provide_data") and hasattr(data, "provide_label")):
-        expected, got = "a DataIter", f"{data!r:.60}"
+        expected, got = "a DataIter", shown(data)
         raise TypeError(complaint("executor_manager", "train_data", expected, got))
     return data.provide_data, data.provide_label
 

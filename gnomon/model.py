@@ -10,7 +10,7 @@ import numpy as np
 
 from gnomon import metric as metrics
 from gnomon import ndarray as nd
-from gnomon.base import GnomonError, ParamError, check_kind, complaint
+from gnomon.base import GnomonError, ParamError, check_kind, complaint, shown
 from gnomon.callback import LogValidationMetricsCallback
 from gnomon.context import Context, cpu
 from gnomon.executor_manager import DataParallelExecutorManager
@@ -121,7 +121,7 @@ class FeedForward:
         """An iterator over `X` and `y`, arrays or an iterator themselves."""
         if not isinstance(X, (np.ndarray, nd.NDArray)):
             if not hasattr(X, "provide_data"):
-                expected, got = "an array or a DataIter", f"{X!r:.60}"
+                expected, got = "an array or a DataIter", shown(X)
                 raise ParamError(complaint("FeedForward", "X", expected, got))
             return X
         if y is None:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gnomon import ndarray as nd
-from gnomon.base import DTypeError, KeywordHints, ParamError, complaint
+from gnomon.base import DTypeError, KeywordHints, ParamError, complaint, shown
 from gnomon.ndarray import NDArray  # noqa: F401  MXNet's has it
 
 Record = tuple[int, str, str]
@@ -45,7 +45,7 @@ class Monitor(KeywordHints):
     ) -> None:
         if not isinstance(interval, int) or interval < 1:
             expected = "a number of batches, at least 1"
-            raise ParamError(complaint("Monitor", "interval", expected, repr(interval)))
+            raise ParamError(complaint("Monitor", "interval", expected, shown(interval)))
         self.interval = interval
         self.stat_func = stat_func or root_mean_square
         try:

@@ -16,7 +16,13 @@ from typing import Any, NamedTuple, TypeVar
 
 from gnomon import autograd
 from gnomon import dtype as dtypes
-from gnomon.base import GnomonError, ParamError, complaint, ctypes2numpy_shared  # noqa: F401
+from gnomon.base import (
+    GnomonError,
+    ParamError,
+    complaint,
+    ctypes2numpy_shared,  # noqa: F401  MXNet's has it
+    shown,
+)
 from gnomon.context import current_context
 from gnomon.ndarray import NDArray
 from gnomon.ndarray.lazy.on_data import over
@@ -187,7 +193,7 @@ def register(reg_name: str) -> Callable[[P], P]:
 
     def declare(prop_type: P) -> P:
         if not (isinstance(prop_type, type) and issubclass(prop_type, CustomOpProp)):
-            got = f"{prop_type!r:.60}"
+            got = shown(prop_type)
             raise TypeError(complaint("register", reg_name, "a subclass of CustomOpProp", got))
         kinds.register(reg_name, lambda: _Meaning(prop_type, reg_name), replace=True)
         return prop_type
@@ -240,7 +246,7 @@ class _Meaning(OperatorProperty):
         """What a rule gave: inputs, outputs and, if it says so, states."""
         if not isinstance(found, (tuple, list)) or len(found) not in (2, 3):
             expected = "inputs, outputs and (if there are any) states"
-            got = f"{found!r:.80}"
+            got = shown(found)
             raise ParamError(complaint(f"{self.where}.{method}", "return value", expected, got))
         return found[0], found[1], found[2] if len(found) == 3 else []
 
@@ -302,7 +308,7 @@ class _Worker(Operator):
             made = self.prop.create_operator(self.ctx, shapes, flags)
             if not hasattr(made, "forward"):
                 where = f"{type(self.prop).__name__}.create_operator"
-                raise TypeError(complaint(where, "return value", "a CustomOp", f"{made!r:.60}"))
+                raise TypeError(complaint(where, "return value", "a CustomOp", shown(made)))
             self.made = made
         return self.made
 

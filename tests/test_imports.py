@@ -51,7 +51,7 @@ def starred(module):
 
 packages = mx.init, mx.metric, mx.optimizer, mx.nd, mx.sym, mx.mod, mx.io, mx.runtime
 spaces = [getattr(p, s) for p in (mx.nd, mx.sym) for s in ("contrib", "linalg", "random", "op")]
-for module in (*packages, *spaces, mx.lr_scheduler, mx.gluon.nn, mx.gluon.rnn):
+for module in (*packages, *spaces, mx.lr_scheduler, mx.gluon.nn, mx.gluon.rnn, mx, mx.gluon):
     shown = {name for name in dir(module) if not name.startswith("_")}
     if shown & {"TYPE_CHECKING", "finding", "public", "resolving", "top"}:
         print("helpers", module.__name__)

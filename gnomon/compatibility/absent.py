@@ -48,10 +48,13 @@ ELSEWHERE = {
     "image.image": "image",
     "io.utils": "io",
     "kvstore.kvstore": "kvstore",
+    "kvstore.kvstore_server": "kvstore",
     "ndarray.ndarray": "ndarray",
     "ndarray.utils": "ndarray",
     "ndarray.register": "ndarray",
     "onnx.mx2onnx": "onnx",
+    "optimizer.NDabs": "ndarray.abs",
+    "optimizer.NDnorm": "ndarray.norm",
     "optimizer.optimizer": "optimizer",
     "symbol.register": "symbol",
     "symbol.symbol": "symbol",
@@ -88,7 +91,7 @@ def _quantised(name: str) -> str | None:
 
 
 def elsewhere(module: str, name: str, known: Iterable[str]) -> Any:
-    """What MXNet has as `name` in `module`, which has `known`: a module that stands elsewhere.
+    """What MXNet has as `name` in `module`, which has `known`: something that stands elsewhere.
 
     >>> import gnomon as mx
     >>> elsewhere("gnomon.io", "utils", []) is mx.io
@@ -106,7 +109,8 @@ def elsewhere(module: str, name: str, known: Iterable[str]) -> Any:
         raise AttributeError(text, name=name)
     inner = f"{module}.{name}".removeprefix("gnomon.")
     if inner in ELSEWHERE:
-        return load_module(f"gnomon.{ELSEWHERE[inner]}")
+        home, _, last = f"gnomon.{ELSEWHERE[inner]}".rpartition(".")
+        return getattr(load_module(home), last)
     if (missing := lacking(inner)) is not None:
         raise AttributeError(f"{text}: {missing}", name=name)
     if (missing := _quantised(name)) is not None:

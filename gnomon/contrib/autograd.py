@@ -14,7 +14,7 @@ from typing import Any
 
 from gnomon import autograd
 from gnomon import ndarray as nd
-from gnomon.base import ParamError, complaint
+from gnomon.base import ParamError, complaint, shown
 
 __all__ = [
     "TrainingStateScope",
@@ -128,6 +128,6 @@ def _chosen(args: Sequence[Any], argnum: int | Sequence[int] | None) -> list[Any
             expected = f"positions below {len(args)}, the number of arguments"
             raise ParamError(complaint("grad_and_loss", "argnum", expected, number))
         if not isinstance(args[number], nd.NDArray):
-            got = f"{args[number]!r:.60}"
+            got = shown(args[number])
             raise TypeError(complaint("grad_and_loss", f"args[{number}]", "an NDArray", got))
     return [args[number] for number in numbers]

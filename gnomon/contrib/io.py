@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from gnomon import ndarray as nd
-from gnomon.base import ParamError, complaint
+from gnomon.base import ParamError, complaint, shown
 from gnomon.io import DataDesc, DataIter
 
 __all__ = ["DataDesc", "DataIter", "DataLoaderIter"]
@@ -101,5 +101,5 @@ def _pair(batch: Any) -> tuple[Any, Any]:
     fits = isinstance(batch, (list, tuple)) and len(batch) == 2
     if not fits or not all(isinstance(x, nd.NDArray) for x in batch):
         expected = "batches that are pairs of arrays, data and label"
-        raise ParamError(complaint("DataLoaderIter", "loader", expected, f"{batch!r:.60}"))
+        raise ParamError(complaint("DataLoaderIter", "loader", expected, shown(batch)))
     return batch[0], batch[1]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from numbers import Real
 
-from gnomon.base import EngineError, complaint
+from gnomon.base import EngineError, complaint, shown
 from gnomon.context import Context
 from gnomon.engine.execution import Observer
 from gnomon.engine.failure import push_site
@@ -44,7 +44,8 @@ class Engine(Lifecycle):
     A function that raises poisons the variables it writes. What reads a poisoned variable does not
     run and poisons what it writes in turn; the wait for any of them raises an EngineError whose
     cause is the function's exception. Once that was raised, a function that only writes the
-    variable runs again and heals it.
+    variable runs again and heals it, and an array that only functions were to change that did not
+    run is what it was.
     """
 
     # --- variables ------------------------------------------------------------------------------
@@ -269,7 +270,7 @@ class Engine(Lifecycle):
         try:
             deleted, const, mutate = operator.deleted, operator.const, operator.mutate
         except AttributeError:
-            got = repr(operator)
+            got = shown(operator)
             raise EngineError(complaint("push", "operator", "one of new_operator", got)) from None
         if deleted:
             raise EngineError(f"push: operator {operator.name!r} was deleted")
@@ -332,10 +333,6 @@ class Engine(Lifecycle):
         """Wait until nothing is pending and end the engine's threads; a push starts new ones."""
 
     # --- what a kind of engine does -------------------------------------------------------------
-
-    @abstractmethod
-    def _push(self, job: Job) -> None:
-        """Take in a user's function."""
 
     @abstractmethod
     def _push_inline(self, job: Job) -> None:

@@ -21,7 +21,17 @@ from gnomon.engine.bookkeeping import Bookkeeping
 from gnomon.engine.completion import Completion, refuse
 from gnomon.engine.failure import Failure, describe_site, push_site
 from gnomon.engine.fast_path import FastPath
-from gnomon.engine.job import ASYNC, BULK, DONE, INLINE, Function, Job, RunContext, make_job
+from gnomon.engine.job import (
+    ASYNC,
+    BULK,
+    CLEANUP,
+    DONE,
+    INLINE,
+    Function,
+    Job,
+    RunContext,
+    make_job,
+)
 from gnomon.engine.thread import ThreadState
 from gnomon.engine.var import Var
 from gnomon.ground.record import put
@@ -154,7 +164,7 @@ class Execution(Bookkeeping):
             job.interrupt = another
             if job.failure is None and not getattr(job.fn, "resumable", False):
                 self._poisoned = True
-                job.poison(self._lack if isinstance(another, MemoryError) else self._cut)
+                job.fail(self._lack if isinstance(another, MemoryError) else self._cut)
 
     def _treat(self, job: Job, state: ThreadState) -> bool:
         """Run a job that is not plain, or at a time when failures or an observer are about."""
@@ -203,7 +213,7 @@ class Execution(Bookkeeping):
             refuse(job.fn(run, done))
             return False
         refuse(job.fn(run))
-        if self._poisoned:
+        if self._poisoned and job.kind != CLEANUP:
             job.heal()
         return True
 
@@ -222,7 +232,7 @@ class Execution(Bookkeeping):
             self._poisoned = True
             self._open.discard(job)
             if job.state != DONE:  # else its on_complete came first, and the variables are gone
-                job.poison(failure)
+                job.fail(failure)
             self._failures[:] = [each for each in self._failures if not each.reported]
             if len(self._failures) < _KEPT_FAILURES:
                 self._failures.append(failure)

@@ -11,9 +11,15 @@ import os
 import sys
 from pathlib import Path
 from types import CodeType
+from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 from gnomon.base import EngineError, EngineIndexError
+from gnomon.ground.record import put
 from gnomon.native.words import native
+
+if TYPE_CHECKING:
+    from gnomon.engine.var import Var
 
 PACKAGE = str(Path(__file__).parent.parent) + os.sep
 _ENGINE = str(Path(__file__).parent) + os.sep
@@ -64,16 +70,23 @@ class Failure:
     """One exception of one function, shared by every variable that it poisons.
 
     `reported` says whether it was reported: from then on a function that only writes a poisoned
-    variable runs and heals it.
+    variable runs and heals it. `kept` are variables that have their value of before, since what
+    was to write them did not run: a report restores them.
     """
 
-    __slots__ = ("exception", "name", "reported", "site")
+    __slots__ = ("exception", "kept", "name", "reported", "site")
 
     def __init__(self, exception: BaseException, name: str, site: Site | None) -> None:
         self.exception = exception
         self.name = name
         self.site = site
         self.reported = False
+        self.kept: WeakSet[Var] = WeakSet()
+
+    def restore(self, var: Var, run_ctx: object) -> None:
+        """Have one of those that are kept be what it was, unless another failure came since."""
+        if var.failure is self:
+            put(var, "failure", None)
 
     def raise_interrupt(self) -> None:
         """Raise a Ctrl-C that came while the function ran, once: it was meant for the program."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from gnomon.base import EngineError, complaint
+from gnomon.base import EngineError, complaint, shown
 from gnomon.engine.failure import Failure, Site
 from gnomon.engine.gates import open_gates
 from gnomon.engine.var import Var
@@ -26,7 +26,7 @@ INLINE: Final = 1  # fn(run_ctx), short: on the pushing thread where it is ready
 ASYNC: Final = 2  # fn(run_ctx, on_complete), on a worker; done when on_complete is called
 WAIT: Final = 3  # no function: a thread sleeps on `gate` until the job's turn comes
 BULK: Final = 4  # `fn` is a list: synchronous jobs, one after another on one worker
-CLEANUP: Final = 5  # as SYNC, and frees a resource: runs on poisoned variables too
+CLEANUP: Final = 5  # as SYNC, but runs on poisoned variables too, and they stay so
 
 NEW: Final = 0
 WAITING: Final = 1  # blocked by others on at least one variable
@@ -218,11 +218,21 @@ class Job:
     def __repr__(self) -> str:
         return f"Job({self.name}, {_STATES[self.state]})"
 
-    def poison(self, failure: Failure) -> None:
-        """Mark all that this job writes as not computed."""
+    def fail(self, failure: Failure) -> None:
+        """Mark all that this job writes as not computed: what is there may be anything."""
         self.failure = failure
         for var in self.mutate:
             put(var, "failure", failure)
+
+    def poison(self, failure: Failure) -> None:
+        """Mark all that this job, which is left out, was to write; what has a value keeps it."""
+        kept = [
+            var
+            for var in self.mutate
+            if (var.has_value() if var.failure is None else var in var.failure.kept)
+        ]
+        self.fail(failure)
+        failure.kept.update(kept)
 
     def heal(self) -> None:
         """Mark all that this job wrote as computed."""
@@ -324,7 +334,7 @@ def check_variables(
             raise EngineError(_twice(where, const, mutate))
     except (TypeError, AttributeError):
         argument, given = ("mutate_vars", mutate) if _are(const) else ("const_vars", const)
-        raise EngineError(complaint(where, argument, "a list of variables", repr(given))) from None
+        raise EngineError(complaint(where, argument, "a list of variables", shown(given))) from None
     if had_readers:
         for var in mutate:
             var.push_pending_readers()

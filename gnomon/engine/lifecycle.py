@@ -82,7 +82,7 @@ class Lifecycle(Waiting):
                 self._poisoned = True
             var.release()
         for job in self._held_back():
-            job.poison(_lost(job, why))
+            job.fail(_lost(job, why))
             self._poisoned = True
         for job in roots:
             job.state = DONE

@@ -76,7 +76,8 @@ class NaiveEngine(Engine):
         failure = job.failure
         if failure is None:
             return
-        told, failure.reported = failure.reported, True
+        told = failure.reported
+        self._report(failure)
         raise failure.error() if told else failure.exception
 
     def _leave(self, job: Job) -> None:

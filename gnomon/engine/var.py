@@ -73,6 +73,10 @@ class Var(Frozen):
     def __repr__(self) -> str:
         return f"Var({self.name or hex(id(self))}, version {self.version})"
 
+    def has_value(self) -> bool:
+        """Whether there is something that a write leaves as it is where it does not run."""
+        return False
+
     def push_pending_readers(self, but: object = None) -> None:
         """Push all pending readers, since a write is about to be, `but` that of who writes.
 

@@ -12,6 +12,7 @@ import math
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import filterfalse
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -21,13 +22,15 @@ from gnomon.base import EngineError, complaint
 from gnomon.engine.execution import Execution
 from gnomon.engine.failure import push_site
 from gnomon.engine.gates import shut_gate
-from gnomon.engine.job import DONE, WAIT, Job, Operator, make_job
+from gnomon.engine.job import CLEANUP, DONE, WAIT, Job, Operator, make_job
 from gnomon.engine.report import describe, reachable
 from gnomon.engine.thread import ThreadState
 from gnomon.engine.var import Var
 
 if TYPE_CHECKING:
     from _thread import LockType
+
+    from gnomon.engine.failure import Failure
 
 log = logging.getLogger("gnomon.engine")
 
@@ -49,6 +52,10 @@ class Waiting(Execution):
     def __init__(self) -> None:
         super().__init__()
         self._hooks: list[Callable[[], None]] = []
+
+    @abstractmethod
+    def _push(self, job: Job) -> None:
+        """Take in a user's function."""
 
     @abstractmethod
     def _flush(self) -> None:
@@ -95,7 +102,7 @@ class Waiting(Execution):
             self._sleep(job.gate, state)
         failure = var.failure
         if failure is not None:
-            failure.reported = True
+            self._report(failure)
             raise failure.error()
 
     def let_finish(self, variables: Iterable[Var]) -> None:
@@ -204,13 +211,20 @@ class Waiting(Execution):
                     self._wake_sleepers()
             self._sleep(gate, state)
 
+    def _report(self, failure: Failure) -> None:
+        """The program is told: what is pushed from now on finds kept variables as they were."""
+        failure.reported = True
+        for var in tuple(failure.kept):
+            self._push(make_job(partial(failure.restore, var), CLEANUP, (), (var,)))
+            failure.kept.discard(var)
+
     def _raise_first_failure(self) -> None:
         """Raise the first failure that was not reported, with the number of the others."""
         with self._lock:
             untold = list(filterfalse(attrgetter("reported"), self._failures))
             self._failures.clear()
         for failure in untold:
-            failure.reported = True
+            self._report(failure)
         if untold:
             error = untold[0].error()
             if len(untold) > 1:

@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import Any, NamedTuple
 
 from gnomon import dtype as dtypes
-from gnomon.base import ParamError, ShapeError, complaint
+from gnomon.base import ParamError, ShapeError, complaint, shown
 from gnomon.context import Context
 from gnomon.dtype import DType
 from gnomon.executor import arrays
@@ -164,10 +164,10 @@ def _in_order(where: str, what: str, names: Sequence[str], given: Any, optional:
             raise ParamError(complaint(where, what, expected, len(given)))
         found = list(given)
     else:
-        raise TypeError(complaint(where, what, "a list or a dict of arrays", f"{given!r:.60}"))
+        raise TypeError(complaint(where, what, "a list or a dict of arrays", shown(given)))
     for name, array in zip(names, found, strict=True):
         if not (arrays.is_array(array) or (array is None and optional)):
-            raise TypeError(complaint(where, f"{what}[{name}]", "an NDArray", f"{array!r:.60}"))
+            raise TypeError(complaint(where, f"{what}[{name}]", "an NDArray", shown(array)))
     return found
 
 
@@ -185,7 +185,7 @@ def requested(where: str, names: Sequence[str], given: Any) -> list[str]:
         found = list(given)
     else:
         expected = f"a word, a dict, or a list of {len(names)}"
-        raise ParamError(complaint(where, "grad_req", expected, repr(given)))
+        raise ParamError(complaint(where, "grad_req", expected, shown(given)))
     for name, word in zip(names, found, strict=True):
         if word not in ("null", *SAVERS):
             expected = f"'write', 'add' or 'null' for {name}"

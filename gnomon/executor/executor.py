@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gnomon import config
-from gnomon.base import GnomonError, Later, ParamError, ShapeError, complaint, nearest
+from gnomon.base import GnomonError, Later, ParamError, ShapeError, complaint, nearest, shown
 from gnomon.context import Context
 from gnomon.executor import arrays, inputs
 from gnomon.executor.arena import Arena
@@ -446,7 +446,7 @@ def listed(names: Sequence[str], given: Any, hidden: int) -> list[Any]:
         return [given.get(n) for n in names]
     values = list(given) if isinstance(given, (list, tuple)) else [given]
     if not all(v is None or arrays.is_array(v) for v in values):
-        raise TypeError(complaint("backward", "out_grads", "NDArrays", f"{given!r:.60}"))
+        raise TypeError(complaint("backward", "out_grads", "NDArrays", shown(given)))
     most = len(names) + hidden
     if len(values) > most:
         raise ParamError(complaint("backward", "out_grads", f"at most {most}", len(values)))

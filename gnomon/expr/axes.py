@@ -6,7 +6,7 @@ import operator
 from collections.abc import Iterable
 from typing import Any
 
-from gnomon.base import ShapeError, complaint
+from gnomon.base import ShapeError, complaint, shown
 from gnomon.shape import prod
 
 LIMIT = 1 << 63
@@ -53,7 +53,7 @@ def checked_sizes(where: str, shape: Iterable[int], name: str = "shape") -> tupl
         sizes = tuple([operator.index(n) for n in shape])
     except TypeError:
         expected = f"whole numbers, as ({shape},)" if isinstance(shape, int) else "whole numbers"
-        raise ShapeError(complaint(where, name, expected, f"{shape!r:.60}")) from None
+        raise ShapeError(complaint(where, name, expected, shown(shape))) from None
     if any(n < 0 for n in sizes):
         raise ShapeError(complaint(where, name, "sizes of at least 0", sizes))
     if prod([n for n in sizes if n]) >= LIMIT:

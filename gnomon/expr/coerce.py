@@ -11,7 +11,7 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from gnomon import dtype as dt
-from gnomon.base import DTypeError, complaint
+from gnomon.base import DTypeError, complaint, shown
 
 if TYPE_CHECKING:
     from gnomon.dtype import DType
@@ -90,7 +90,7 @@ def met(arena: Arena, args: tuple[Term, ...]) -> tuple[Term, ...]:
 def chosen(cond: Any, yes: Any, no: Any) -> tuple[Term, Term]:
     """What `guard` and `select` choose between, in one dtype; one of them may be a number."""
     if not hasattr(cond, "arena"):
-        expected = f"a condition, such as i[0] < 2, got {cond!r:.60}"
+        expected = f"a condition, such as i[0] < 2, got {shown(cond)}"
         raise DTypeError(f"index rule: i.guard, i.select: expected {expected}")
     arena = cond.arena
     if cond.dtype.kind != "b":
@@ -129,7 +129,7 @@ def reads(root: Term) -> bool:
 def named(value: Any) -> str:
     """A Term or a number in words."""
     if not hasattr(value, "arena"):
-        return f"{value!r:.40}"
+        return shown(value)
     if value.dtype.kind == "b":
         return "a condition"
     if value.dtype is dt.int64 and not reads(value):

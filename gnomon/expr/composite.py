@@ -20,7 +20,7 @@ from typing import (
 import numpy as np
 
 from gnomon import dtype as dt
-from gnomon.base import GnomonError, ShapeError, complaint
+from gnomon.base import GnomonError, ShapeError, complaint, shown
 from gnomon.dtype import DType
 from gnomon.expr import bounds
 from gnomon.expr.axes import LIMIT
@@ -111,7 +111,7 @@ class Composite(Expr):
         except TypeError:
             expected = "numbers, names and dtypes"
             raise TypeError(
-                complaint(type(self).__name__, "parameters", expected, f"{self.static()!r:.60}")
+                complaint(type(self).__name__, "parameters", expected, shown(self.static()))
             ) from None
         found = self.infer()
         try:
@@ -120,7 +120,7 @@ class Composite(Expr):
         except (TypeError, ValueError):
             expected = "a shape of whole numbers and a dtype"
             raise TypeError(
-                complaint(f"{type(self).__name__}.infer", "result", expected, f"{found!r:.60}")
+                complaint(f"{type(self).__name__}.infer", "result", expected, shown(found))
             ) from None
         if (shape and min(shape) < 0) or not prod(shape) < LIMIT:
             expected = "sizes of fewer than 2**63 elements, none of them negative"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeGuard
 
-from gnomon.base import ShapeError, complaint
+from gnomon.base import ShapeError, complaint, shown
 from gnomon.expr.aliases import as_part
 from gnomon.expr.ext.concat import Concat, concat
 from gnomon.expr.ext.slice_ import Pad
@@ -34,7 +34,7 @@ def vjp(
     given = {"outputs": outputs, "out_grads": out_grads, "inputs": inputs}
     for name, several in given.items():
         if not isinstance(several, Sequence):
-            raise TypeError(complaint("vjp", name, "a sequence of expressions", f"{several!r:.60}"))
+            raise TypeError(complaint("vjp", name, "a sequence of expressions", shown(several)))
         for one in several:
             check_expr("vjp", name, one)
     if len(out_grads) != len(outputs):

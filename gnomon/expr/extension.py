@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, TypeVar
 
-from gnomon.base import ParamError, complaint, nearest
+from gnomon.base import ParamError, complaint, nearest, shown
 from gnomon.expr import fn
 from gnomon.expr.node import Expr
 from gnomon.expr.reducer import REDUCERS
@@ -42,7 +42,7 @@ def extension(function: F) -> F:
     name = getattr(function, "__name__", "")
     if not callable(function) or not name.isidentifier():
         expected = "a function with a name"
-        raise ParamError(complaint("extension", "function", expected, repr(function)))
+        raise ParamError(complaint("extension", "function", expected, shown(function)))
     if name in taken():
         expected = "a name that gnomon.shadow does not have already"
         raise ParamError(complaint("extension", "function", expected, name))

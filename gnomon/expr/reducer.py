@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gnomon import dtype as dt
-from gnomon.base import DTypeError, ParamError, complaint
+from gnomon.base import DTypeError, ParamError, complaint, shown
 from gnomon.dtype import DType
 from gnomon.expr.functions.scalar import SCALAR, ScalarFn
 from gnomon.expr.term import Arena, Number, Term
@@ -139,11 +139,11 @@ def from_operator(fn: ScalarFn, start: Number) -> Reducer:
     """
     if not isinstance(fn, ScalarFn) or fn.arity != 2:
         expected = "a scalar operator of 2 arguments (made by @op)"
-        raise ParamError(complaint("red.make", "fn", expected, f"{fn!r:.60}"))
+        raise ParamError(complaint("red.make", "fn", expected, shown(fn)))
     start = start.item() if isinstance(start, np.generic) else start
     if not isinstance(start, bool | int | float):
         expected = "a number: what changes nothing"
-        raise ParamError(complaint("red.make", "start", expected, f"{start!r:.60}"))
+        raise ParamError(complaint("red.make", "start", expected, shown(start)))
 
     begin, combine = partial(_always, start), partial(_joined, fn)  # which can be pickled
     return Reducer(f"user:{fn.name}", 1, begin, combine, (fn.key, start))

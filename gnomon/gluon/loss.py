@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gnomon import ndarray as nd
-from gnomon.base import ParamError, ShapeError, complaint
+from gnomon.base import ParamError, ShapeError, complaint, shown
 from gnomon.gluon.block import HybridBlock
 
 __all__ = [
@@ -243,7 +243,7 @@ class CTCLoss(Loss):
             ("label_layout", label_layout, ("NT", "TN")),
         ):
             if given not in known:
-                raise ParamError(complaint("CTCLoss", argument, f"one of {known}", repr(given)))
+                raise ParamError(complaint("CTCLoss", argument, f"one of {known}", shown(given)))
         self._layout, self._label_layout = layout, label_layout
         super().__init__(weight, label_layout.find("N"), **kwargs)
 

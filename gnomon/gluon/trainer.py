@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from gnomon import kvstore as kv
 from gnomon import ndarray as nd
 from gnomon import optimizer as opt
-from gnomon.base import DTypeError, GnomonError, KeywordHints, ParamError, complaint
+from gnomon.base import DTypeError, GnomonError, KeywordHints, ParamError, complaint, shown
 from gnomon.context import cpu
 from gnomon.executor.later import Updates
 from gnomon.gluon.parameter import Parameter, ParameterDict  # noqa: F401
@@ -170,7 +170,7 @@ class Trainer(KeywordHints):
         try:
             self._optimizer.rescale_grad = self._scale / batch_size
         except (TypeError, ZeroDivisionError):
-            got = f"{batch_size!r:.60}"
+            got = shown(batch_size)
             expected = "a number other than 0"
             where = f"Trainer.{method}"
             raise ParamError(complaint(where, "batch_size", expected, got)) from None
@@ -462,5 +462,5 @@ def _listed(params: Any) -> list[Parameter]:
     for number, param in enumerate(params):
         if not isinstance(param, Parameter):
             expected = "a Parameter (of collect_params())"
-            raise ParamError(complaint("Trainer", f"params[{number}]", expected, f"{param!r:.60}"))
+            raise ParamError(complaint("Trainer", f"params[{number}]", expected, shown(param)))
     return list(params)

@@ -11,7 +11,7 @@ import functools
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from gnomon.base import DTypeError, ShapeError, complaint
+from gnomon.base import DTypeError, ShapeError, complaint, shown
 from gnomon.dtype import DType
 from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.walk import postorder
@@ -301,7 +301,7 @@ def _look(
     where = f"{op.name}.backward"
     for name, grad in zip(op.arguments(), found, strict=True):
         if grad is not None and not isinstance(grad, Expr):
-            expected, got = "an expression, or None", f"a {type(grad).__name__}: {grad!r:.40}"
+            expected, got = "an expression, or None", f"a {type(grad).__name__}: {shown(grad)}"
             raise DTypeError(complaint(where, name, expected, got))
     leaves = inputs[: len(wanted)]
     told = [x.shape for x in leaves], [x.dtype for x in leaves]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from gnomon import dtype as dtypes
-from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, complaint, nearest
+from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, complaint, nearest, shown
 from gnomon.dtype import DType
 from gnomon.graph.node import Entry, Graph, Node
 from gnomon.ground.record import record
@@ -89,7 +89,7 @@ def given_by_name(graph: Graph, where: str, given: Mapping[str, Any]) -> dict[No
     for name, value in given.items():
         if name not in names:
             expected = f"one of {', '.join(sorted(names))}{nearest(name, names)}"
-            raise ParamError(complaint(where, name, expected, repr(value)))
+            raise ParamError(complaint(where, name, expected, shown(value)))
     return {n: given[n.name] for n in graph.variables if given.get(n.name) is not None}
 
 
@@ -102,7 +102,7 @@ def given_shape(where: str, name: str, given: Any) -> Shape | None:
         TypeError: it is no tuple of integers.
     """
     if not isinstance(given, (tuple, list)) or not all(map(_is_size, given)):
-        raise TypeError(complaint(where, name, "a tuple of ints", f"{given!r:.60}"))
+        raise TypeError(complaint(where, name, "a tuple of ints", shown(given)))
     return from_border(given, zero_is_unknown())
 
 
@@ -134,7 +134,7 @@ def dtype_attribute(node: Node) -> DType | None:
 
 
 def _attribute_complaint(node: Node, key: str, expected: str) -> str:
-    return complaint(f"variable {node.name}", key, expected, f"{node.attrs[key]!r:.60}")
+    return complaint(f"variable {node.name}", key, expected, shown(node.attrs[key]))
 
 
 def _start(

@@ -23,6 +23,7 @@ from gnomon.base import (
     MissingFileError,
     ParamError,
     complaint,
+    shown,
 )
 from gnomon.ground.lock import exclusive, load_module
 
@@ -162,7 +163,7 @@ def access(where: str, path: Any, doing: str = "read") -> Iterator[None]:
 def path_of(where: str, path: Any, argument: str = "path") -> str:
     """A path as text; TypeError where it is none, ParamError where no file can have it."""
     if not isinstance(path, str | os.PathLike):
-        raise TypeError(complaint(where, argument, "a path", f"{path!r:.60}"))
+        raise TypeError(complaint(where, argument, "a path", shown(path)))
     name = os.fsdecode(path)
     if "\0" in name:
         raise ParamError(complaint(where, argument, "a path", repr(name)))
@@ -286,7 +287,7 @@ def reading(where: str, source: Source) -> Iterator[Reader]:
     else:
         if not hasattr(source, "seekable"):
             expected = "a path, bytes or an open binary file"
-            raise TypeError(complaint(where, "source", expected, f"{source!r:.60}"))
+            raise TypeError(complaint(where, "source", expected, shown(source)))
         name = str(getattr(source, "name", "<stream>"))
         yield Reader(source if source.seekable() else io.BytesIO(source.read()), name)
 

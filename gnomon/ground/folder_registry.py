@@ -43,10 +43,11 @@ class FolderRegistry(Registry[T]):
     ) -> T:
         if thing.__module__.startswith(f"{self.folder}."):
             self._own[thing.__name__] = thing
-        again = bool(self._failed and self._begun)
-        return super().register(name, thing, aliases, replace=replace or again)
+        return super().register(name, thing, aliases, replace=replace)
 
     def other(self, name: str, thing: T) -> T | None:
+        if self._failed and self._begun:
+            return None  # what the reading that failed has left is no other
         if self._file(name) not in ("", thing.__module__):
             self._look_for(name)  # its file may not have been imported yet
         return super().other(name, thing)

@@ -14,7 +14,7 @@ from operator import attrgetter
 from reprlib import recursive_repr
 from typing import Any, Generic, TypeVar, cast, dataclass_transform
 
-from gnomon.base import complaint
+from gnomon.base import complaint, shown
 
 T = TypeVar("T")
 C = TypeVar("C", bound=type[Any])
@@ -193,8 +193,9 @@ class Frozen:
         if isinstance(found, property) and found.fset is not None:
             found.fset(self, value)
             return
-        kind, got = type(self).__name__, f"a {type(value).__name__}"
-        raise FrozenInstanceError(complaint(kind, name, "no assignment", got))
+        raise FrozenInstanceError(
+            complaint(type(self).__name__, name, "no assignment", shown(value))
+        )
 
     def __delattr__(self, name: str) -> None:
         raise FrozenInstanceError(complaint(type(self).__name__, name, "no deletion", "one"))

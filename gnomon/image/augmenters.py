@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gnomon import ndarray as nd
-from gnomon.base import KeywordHints, ParamError, check_kind, complaint
+from gnomon.base import KeywordHints, ParamError, check_kind, complaint, shown
 from gnomon.image import functions as fn
 from gnomon.image.default_augmenter import EIGENVALUES, EIGENVECTORS
 
@@ -54,7 +54,7 @@ class SequentialAug(Augmenter):
         check_kind(type(self).__name__, "ts", ts, (list, tuple), "a list of augmenters")
         for each in ts:
             if not callable(each):
-                raise TypeError(complaint(type(self).__name__, "ts", "augmenters", f"{each!r:.60}"))
+                raise TypeError(complaint(type(self).__name__, "ts", "augmenters", shown(each)))
         self.ts = list(ts)
 
     def dumps(self) -> Any:
@@ -305,7 +305,7 @@ def CreateAugmenter(
     ['CenterCropAug', 'HorizontalFlipAug', 'CastAug']
     """
     if not isinstance(data_shape, (tuple, list)) or len(data_shape) != 3:
-        expected, got = "channels, height and width", f"{data_shape!r:.60}"
+        expected, got = "channels, height and width", shown(data_shape)
         raise ParamError(complaint("CreateAugmenter", "data_shape", expected, got))
     size = (data_shape[2], data_shape[1])
     found: list[Augmenter] = [ResizeAug(resize, inter_method)] if resize > 0 else []

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gnomon import ndarray as nd
-from gnomon.base import ParamError, ShapeError, check_kind, complaint
+from gnomon.base import ParamError, ShapeError, check_kind, complaint, shown
 from gnomon.ground.files import read_bytes
 from gnomon.image.codec import decode
 from gnomon.recordio.header import opencv
@@ -61,7 +61,7 @@ def values(where: str, src: Any) -> Any:
     """
     image = src.asnumpy() if isinstance(src, nd.NDArray) else np.asarray(src)
     if image.dtype.kind not in "biuf":
-        raise TypeError(complaint(where, "src", "an image, an NDArray", f"{src!r:.60}"))
+        raise TypeError(complaint(where, "src", "an image, an NDArray", shown(src)))
     if image.ndim != 3:
         expected = "(height, width, channels)"
         raise ShapeError(complaint(where, "src", expected, f"shape {image.shape}"))
@@ -74,7 +74,7 @@ def check_sizes(where: str, argument: str, given: Any, count: int) -> None:
     whole = all(isinstance(size, Integral) and size > 0 for size in sizes)
     if len(sizes) != count or not whole:
         expected = "a whole number from 1" if count == 1 else "(width, height), each from 1"
-        raise ParamError(complaint(where, argument, expected, f"{given!r:.60}"))
+        raise ParamError(complaint(where, argument, expected, shown(given)))
 
 
 def method(interp: int, old: Sizes, new: Sizes) -> int:

@@ -15,7 +15,7 @@ import numpy as np
 
 from gnomon import ndarray as nd
 from gnomon import recordio
-from gnomon.base import FormatError, ParamError, ShapeError, complaint
+from gnomon.base import FormatError, ParamError, ShapeError, complaint, shown
 from gnomon.ground.files import naming
 from gnomon.image.augmenters import Augmenter, CreateAugmenter
 from gnomon.image.functions import imdecode
@@ -201,7 +201,7 @@ class ImageIter(DataIter):
         """Raise unless `data_shape` is (channels, height, width) with 1 or 3 channels."""
         sizes = data_shape if isinstance(data_shape, (tuple, list)) else ()
         if len(sizes) != 3 or sizes[0] not in (1, 3):
-            expected, got = "(channels, height, width) with 1 or 3 channels", f"{data_shape!r:.60}"
+            expected, got = "(channels, height, width) with 1 or 3 channels", shown(data_shape)
             raise ParamError(complaint("ImageIter", "data_shape", expected, got))
 
     def check_valid_image(self, data: Sequence[Any]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gnomon import random
-from gnomon.base import ParamError, ShapeError, check_kind, complaint
+from gnomon.base import ParamError, ShapeError, check_kind, complaint, shown
 from gnomon.initializer.base import Initializer, register
 
 
@@ -104,4 +104,4 @@ class MSRAPrelu(Xavier):
 
 def _check_choice(where: str, argument: str, value: str, choices: tuple[str, ...]) -> None:
     if value not in choices:
-        raise ParamError(complaint(where, argument, f"one of {choices}", repr(value)))
+        raise ParamError(complaint(where, argument, f"one of {choices}", shown(value)))

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gnomon import ndarray as nd
-from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, complaint
+from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, complaint, shown
 from gnomon.io.dataset import Dataset, is_dataset
 from gnomon.io.desc import DataBatch, DataDesc
 from gnomon.io.iterator import DataIter
@@ -200,7 +200,9 @@ def _common_rows(arrays: Named) -> int:
 
 def _check_options(batch_size: int, last_batch_handle: str) -> None:
     if not isinstance(batch_size, Integral) or batch_size < 1:
-        raise ParamError(complaint("NDArrayIter", "batch_size", "a positive int", repr(batch_size)))
+        raise ParamError(
+            complaint("NDArrayIter", "batch_size", "a positive int", shown(batch_size))
+        )
     if last_batch_handle not in LAST_BATCH:
         expected = f"one of {LAST_BATCH}"
         raise ParamError(complaint("NDArrayIter", "last_batch_handle", expected, last_batch_handle))

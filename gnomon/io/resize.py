@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numbers import Integral
 
-from gnomon.base import check_kind, complaint
+from gnomon.base import check_kind, complaint, shown
 from gnomon.io.iterator import DataIter, HandedOn
 
 
@@ -16,7 +16,7 @@ class ResizeIter(HandedOn):
 
     def __init__(self, data_iter: DataIter, size: int, reset_internal: bool = True) -> None:
         if not hasattr(data_iter, "batch_size"):
-            got = f"{data_iter!r:.60}"
+            got = shown(data_iter)
             raise TypeError(complaint("ResizeIter", "data_iter", "an iterator of batches", got))
         check_kind("ResizeIter", "size", size, Integral, "an int")
         super().__init__(data_iter.batch_size)

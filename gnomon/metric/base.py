@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gnomon.base import KeywordHints, ShapeError, UnknownNameError, check_kind, complaint
+from gnomon.base import KeywordHints, ShapeError, UnknownNameError, check_kind, complaint, shown
 from gnomon.ground.folder_registry import FolderRegistry
 from gnomon.registry import class_name, enter_class, get_alias_func
 
@@ -175,7 +175,7 @@ def numbers(where: str, argument: str, array: Any) -> np.ndarray:
     except ValueError:  # lists of different lengths
         found = np.empty(0, object)
     if found.dtype.kind in "OSUMm":
-        raise TypeError(complaint(where, argument, "an array of numbers", f"{array!r:.60}"))
+        raise TypeError(complaint(where, argument, "an array of numbers", shown(array)))
     return found
 
 
@@ -203,7 +203,7 @@ def check_label_shapes(
     for name, value in (("labels", labels), ("preds", preds)):
         if not hasattr(value, "shape" if shape else "__len__"):
             expected = "an array" if shape else "a list of arrays"
-            raise TypeError(complaint(where, name, expected, f"{value!r:.60}"))
+            raise TypeError(complaint(where, name, expected, shown(value)))
     want = labels.shape if shape else len(labels)
     got = preds.shape if shape else len(preds)
     if not shape and not want and got:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
-from gnomon.base import Later, ParamError, check_kind, complaint
+from gnomon.base import Later, ParamError, check_kind, complaint, shown
 from gnomon.metric.base import METRICS, EvalMetric, Value, register
 from gnomon.metric.custom import CustomMetric
 
@@ -37,7 +37,7 @@ def create(metric: Any, *args: Any, **kwargs: Any) -> EvalMetric:
         return CustomMetric(metric, *args, **kwargs)
     if not isinstance(metric, (str, dict)):
         expected = "a name, a configuration, a function, a list of them, or an EvalMetric"
-        raise ParamError(complaint("metric.create", "metric", expected, repr(metric)))
+        raise ParamError(complaint("metric.create", "metric", expected, shown(metric)))
     if isinstance(metric, dict) or metric.lstrip().startswith("{"):
         metric, kwargs = _configured(metric, kwargs)
     if args:
@@ -56,7 +56,7 @@ def _configured(text: str | dict[str, Any], given: dict[str, Any]) -> tuple[str,
         return str(config.pop("metric")), {**config, **given}
     except (ValueError, KeyError):
         expected = 'JSON {"metric": name, ...}, as get_config gives it'
-        raise ParamError(complaint("metric.create", "metric", expected, f"{text!r:.60}")) from None
+        raise ParamError(complaint("metric.create", "metric", expected, shown(text))) from None
 
 
 @register("composite")

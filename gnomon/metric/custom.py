@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from gnomon.base import complaint
+from gnomon.base import complaint, shown
 from gnomon.metric.base import EvalMetric, register
 
 Feval = Callable[[numpy.ndarray, numpy.ndarray], Any]
@@ -30,7 +30,7 @@ class CustomMetric(EvalMetric):
     ) -> None:
         if not callable(feval):
             expected = "a function of labels and predictions"
-            raise TypeError(complaint("CustomMetric", "feval", expected, f"{feval!r:.60}"))
+            raise TypeError(complaint("CustomMetric", "feval", expected, shown(feval)))
         if name is None:
             name = getattr(feval, "__name__", type(feval).__name__)
             name = f"custom({name})" if "<" in name else name

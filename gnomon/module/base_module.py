@@ -23,6 +23,7 @@ from gnomon.base import (
     ParamError,
     _as_list,  # noqa: F401  MXNet's has it
     complaint,
+    shown,
 )
 from gnomon.initializer import Uniform
 from gnomon.io import DataBatch, DataDesc, DataIter  # noqa: F401  MXNet's has it
@@ -30,7 +31,6 @@ from gnomon.module.abstract import Computation
 from gnomon.module.checkpoint import BatchEndParam, read_params, save_params
 from gnomon.module.inputs import check_input_names as _check_input_names  # noqa: F401  MXNet's
 from gnomon.module.inputs import parse_data_desc as _parse_data_desc  # noqa: F401  MXNet's has it
-from gnomon.ops import signature
 
 BatchCallback = Callable[[BatchEndParam], object]
 EpochCallback = Callable[[int, Any, dict[str, Any], dict[str, Any]], object]
@@ -227,7 +227,7 @@ class BaseModule(Computation):
         if num_epoch is None:
             raise ParamError(complaint("Module.fit", "num_epoch", "the number of epochs", None))
         if not hasattr(train_data, "provide_data"):
-            got = f"{train_data!r:.60}"
+            got = shown(train_data)
             raise ParamError(complaint("Module.fit", "train_data", "a DataIter", got))
         metric = metrics.create(eval_metric)
         check = metric if validation_metric is None else metrics.create(validation_metric)
@@ -321,7 +321,7 @@ def _first(source: Iterable[Any], limit: int | None) -> Iterator[tuple[int, Any]
 def _rewound(where: str, eval_data: Any, reset: bool) -> None:
     """Have `eval_data` begin anew where `reset` says so; DTypeError where it is no iterator."""
     if not hasattr(eval_data, "reset" if reset else "__iter__"):
-        expected, got = "a DataIter", signature.shown(eval_data)
+        expected, got = "a DataIter", shown(eval_data)
         raise DTypeError(complaint(f"Module.{where}", "eval_data", expected, got))
     if reset:
         eval_data.reset()

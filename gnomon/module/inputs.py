@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from gnomon.base import DTypeError, ParamError, ShapeError, complaint, nearest
+from gnomon.base import DTypeError, ParamError, ShapeError, complaint, nearest, shown
 from gnomon.io import DataDesc
 
 PARAMETER_ENDINGS = ("_weight", "_bias", "_gamma", "_beta")
@@ -71,7 +71,7 @@ def described(
     try:
         descs = [_described(each) for each in shapes or ()]
     except TypeError:  # no sequence, or other things in it
-        expected, got = "a list of DataDescs or of pairs (name, shape)", f"{shapes!r:.80}"
+        expected, got = "a list of DataDescs or of pairs (name, shape)", shown(shapes)
         raise ParamError(complaint("Module.bind", argument, expected, got)) from None
     if optional and not descs:
         return None

@@ -8,7 +8,7 @@ from typing import Any
 
 from gnomon import initializer as initializers
 from gnomon import optimizer as opt
-from gnomon.base import GnomonError, ParamError, check_kind, complaint
+from gnomon.base import GnomonError, ParamError, check_kind, complaint, shown
 from gnomon.context import Context, cpu
 from gnomon.ground.files import naming, read_bytes, replacing
 from gnomon.initializer import InitDesc, Uniform  # noqa: F401  MXNet's has it
@@ -61,7 +61,7 @@ class Module(BaseModule):
     ) -> None:
         super().__init__(logger)
         if not isinstance(symbol, Symbol):
-            raise TypeError(complaint("Module", "symbol", "a Symbol", f"{symbol!r:.60}"))
+            raise TypeError(complaint("Module", "symbol", "a Symbol", shown(symbol)))
         self._symbol = symbol
         self._context = [context] if isinstance(context, Context) else list(context)
         self._work_load_list = work_loads(work_load_list, len(self._context))
@@ -308,7 +308,7 @@ class Module(BaseModule):
         initializer = initializers.create(initializer)
         if initializer is not None and not callable(initializer):
             expected = "an initializer or its name"
-            got = f"{initializer!r:.60}"
+            got = shown(initializer)
             raise ParamError(complaint("Module.init_params", "initializer", expected, got))
         mine = self._arg_params or {}, self._aux_params or {}
         given = arg_params, aux_params

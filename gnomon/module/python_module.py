@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gnomon import ndarray as nd
-from gnomon.base import ParamError, ShapeError, complaint
+from gnomon.base import ParamError, ShapeError, complaint, shown
 from gnomon.initializer import Uniform
 from gnomon.module.base_module import BaseModule
 from gnomon.module.inputs import described, labels_of
@@ -155,7 +155,7 @@ class PythonLossModule(PythonModule):
             if len(names) != 1:
                 raise ParamError(complaint("PythonLossModule", argument, "one name", names))
         if grad_func is not None and not callable(grad_func):
-            got = f"{grad_func!r:.60}"
+            got = shown(grad_func)
             raise ParamError(complaint("PythonLossModule", "grad_func", "a function", got))
         super().__init__(data_names, label_names, [f"{name}_output"], logger)
         self._name, self._grad_func = name, grad_func

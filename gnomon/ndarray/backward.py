@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.base import GnomonError, ParamError, ShapeError, complaint
+from gnomon.base import GnomonError, ParamError, ShapeError, complaint, shown
 from gnomon.ground.record import put
 from gnomon.ndarray import derivative
 from gnomon.ndarray.api.methods import copied
@@ -37,7 +37,6 @@ from gnomon.ndarray.lazy.forwarded import Forwarded, Met, behind
 from gnomon.ndarray.lazy.invoke import invoke
 from gnomon.ndarray.lazy.notes import Record, Shares
 from gnomon.ops import registry
-from gnomon.ops.signature import shown
 from gnomon.runtime.ffi import ffi, pointer
 
 Dest = tuple[Any, str]  # an array, and the saver that stores into it

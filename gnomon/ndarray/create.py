@@ -10,7 +10,7 @@ import numpy as np
 
 from gnomon import config
 from gnomon import dtype as dtypes
-from gnomon.base import ParamError, ShapeError, check_kind, complaint
+from gnomon.base import ParamError, ShapeError, check_kind, complaint, shown
 from gnomon.context import Context, current_context
 from gnomon.ndarray.api.dlpack import imported
 from gnomon.ndarray.api.functions import context_of, find
@@ -83,7 +83,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
         values = converted(source_array, kind)
     except (TypeError, ValueError) as error:
         expected = "an array, or nested lists of numbers"
-        got = f"{source_array!r:.60}"
+        got = shown(source_array)
         raise TypeError(complaint("array", "source_array", expected, got)) from error
     return Array._around(values, where)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gnomon import engine
-from gnomon.base import ParamError, check_kind, complaint
+from gnomon.base import ParamError, check_kind, complaint, shown
 from gnomon.context import cpu, gpu, present
 from gnomon.ndarray.api import serialize
 from gnomon.ndarray.core.array import Array
@@ -26,11 +26,11 @@ def save(fname: Any, data: Any) -> None:
     named = data.items() if isinstance(data, dict) else None
     if not isinstance(data, (Array, dict, list, tuple)):
         expected = "an NDArray, or a list or a dict of them"
-        raise ParamError(complaint("save", "data", expected, f"{data!r:.60}"))
+        raise ParamError(complaint("save", "data", expected, shown(data)))
     arrays = [data] if isinstance(data, Array) else [x for _, x in named] if named else list(data)
     for number, x in enumerate(arrays):
         if not isinstance(x, Array):
-            got = f"{x!r:.60} at {number}"
+            got = f"{shown(x)} at {number}"
             raise TypeError(complaint("save", "data", "NDArrays, in a list or a dict", got))
     names = [name for name, _ in named] if named else []
     for name in names:

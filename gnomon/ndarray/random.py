@@ -10,7 +10,7 @@ from __future__ import annotations
 from numbers import Number
 from typing import Any
 
-from gnomon.base import check_kind, complaint
+from gnomon.base import check_kind, complaint, shown
 from gnomon.ndarray import create
 from gnomon.ndarray.api import functions
 from gnomon.ndarray.core.array import Array
@@ -39,7 +39,7 @@ def _draw(name: str, inputs: dict[str, Any], given: dict[str, Any]) -> Any:
     arrays = [isinstance(value, Array) for value in inputs.values()]
     if any(arrays):
         if not all(arrays):
-            got = ", ".join(f"{k}={v!r:.40}" for k, v in inputs.items())
+            got = ", ".join(f"{k}={shown(v)}" for k, v in inputs.items())
             raise TypeError(complaint(f"random.{name}", "args", "all arrays or all numbers", got))
         op = registry.find(draws.sampler(name)).parse(given)
         return invoke(op, list(inputs.values()), out, ctx)

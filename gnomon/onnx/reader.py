@@ -15,7 +15,7 @@ import numpy as np
 
 from gnomon import dtype as dtypes
 from gnomon import symbol as sym
-from gnomon.base import DTypeError, FormatError, GnomonError
+from gnomon.base import DTypeError, FormatError, GnomonError, shown
 from gnomon.dtype import DType
 from gnomon.graph.node import Entry, Node
 from gnomon.onnx import fold
@@ -320,7 +320,7 @@ class OnnxCall:
         attribute = self._attributes[name]
         value = onnx("helper").get_attribute_value(attribute)
         if default is not None and isinstance(value, bytes) != isinstance(default, (str, bytes)):
-            raise FormatError(f"attribute {name!r}: expected as {default!r}, got {value!r:.60}")
+            raise FormatError(f"attribute {name!r}: expected as {default!r}, got {shown(value)}")
         if isinstance(value, bytes):
             return value.decode("utf-8", "replace")
         return list(value) if isinstance(value, Sequence) else value

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, Self
 
-from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, complaint
+from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, complaint, shown
 from gnomon.dtype import DType
 from gnomon.ground.lock import load_module
 from gnomon.ops.derive import Needs
-from gnomon.ops.infer import UNKNOWN, Partly, Shape, from_border, to_border
+from gnomon.ops.infer import UNKNOWN, Partly, Shape, check_count, from_border, to_border
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import Dims, count, param
 
@@ -48,7 +48,7 @@ def two_of(where: str, argument: str, given: Any, expected: str) -> tuple[Any, A
     gnomon.base.ParamError: foreach: argument 'body': expected outputs and states, got 3
     """
     if not isinstance(given, (list, tuple)) or len(given) != 2:
-        raise ParamError(complaint(where, argument, expected, f"{given!r:.80}"))
+        raise ParamError(complaint(where, argument, expected, shown(given)))
     return given[0], given[1]
 
 
@@ -106,7 +106,7 @@ class Control(Op):
         bodies = tuple(given.pop("subgraphs", ()))
         if len(bodies) != len(self.roles) or any(isinstance(body, str) for body in bodies):
             expected = f"graphs of {' and '.join(self.roles)}"
-            raise ParamError(complaint(self.name, "subgraphs", expected, f"{bodies!r:.60}"))
+            raise ParamError(complaint(self.name, "subgraphs", expected, shown(bodies)))
         self.__dict__["subgraphs"] = bodies
         super().__init__(**given)
         self.__dict__["_key"] += bodies
@@ -174,9 +174,8 @@ class Control(Op):
         return self._inferred(Fact(self.name, "types"), list(in_types), list(out_types or ()))
 
     def _inferred(self, fact: Fact, given: Known, outs: Known) -> tuple[Known, Known, Known]:
-        count, order = len(self.arguments()), self.order
-        if len(given) != count:
-            raise ShapeError(complaint(self.name, "inputs", f"{count} of them", len(given)))
+        check_count(self.name, self.arguments(), len(given))
+        count, order = len(given), self.order
         ins: Known = [None] * len(order)
         for k, value in zip(order, given, strict=False):
             ins[k] = value

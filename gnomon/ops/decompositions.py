@@ -6,7 +6,7 @@ triangle.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,13 +14,13 @@ import numpy as np
 from gnomon.base import GnomonError, complaint
 from gnomon.ops.case import case
 from gnomon.ops.host import Array, HostOp
-from gnomon.ops.infer import UNKNOWN, Shape, Shapes, Types
+from gnomon.ops.infer import UNKNOWN, Shape, Shapes, Types, zero_is_unknown
 from gnomon.ops.op import op
 from gnomon.ops.param import param
 from gnomon.runtime.libraries import lapack
 from gnomon.runtime.libraries.lapack import turned
 
-FLAT = (1,)  # the shape of a number for each matrix, where there is no batch
+FLAT = (1,)  # MXNet's shape of a number alone
 
 
 def mirrored(a: Array) -> Array:
@@ -149,11 +149,19 @@ class Inverse(Matrices):
 
 
 class Numbers(Matrices):
-    """What gives numbers for each matrix."""
+    """What gives numbers for each matrix: `compute` in the shape of the batch."""
 
     def shapes(self, s: Shapes) -> None:
         for name in self.outputs():
-            s[name] = self.checked(s)[:-2] or FLAT
+            s[name] = self.checked(s)[:-2] or self.alone()
+
+    def alone(self) -> Shape:
+        """The shape of a number where there is no batch."""
+        return FLAT if zero_is_unknown() else ()
+
+    def run_on(self, ctx: Any, arrays: Sequence[Array], req: Any, dests: Sequence[Array]) -> None:
+        batch = arrays[0].shape[:-2]
+        super().run_on(ctx, arrays, req, [memory.reshape(batch) for memory in dests])
 
     def each(self, numbers: Array, A: Array) -> Array:
         """Numbers with two further axes, as the matrices have."""
@@ -181,7 +189,7 @@ class Determinant(Numbers):
 
     def compute(self, A: Array) -> Array:
         sign, logarithm = lapack.slogdet(A)
-        return np.reshape(sign * np.exp(logarithm), A.shape[:-2] or FLAT)
+        return sign * np.exp(logarithm)
 
     def reference(self, A: Array) -> Array:
         return np.reshape(np.linalg.det(A), A.shape[:-2] or FLAT)
@@ -203,11 +211,9 @@ class SignAndLogarithmOfDeterminant(Numbers):
 
     cases = (case(spd(3)), case([[0.0, 2.0], [1.0, 0.0]]), case((0, 2, 2)))
 
-    def compute(self, A: Array) -> tuple[Array, Array]:
+    def compute(self, A: Array) -> tuple[Array, ...]:
         sign, logarithm = lapack.slogdet(A)
-        sign = np.where(np.isnan(logarithm), A.dtype.type(0), sign)  # as MXNet
-        shape = A.shape[:-2] or FLAT
-        return np.reshape(sign, shape), np.reshape(logarithm, shape)
+        return np.where(np.isnan(logarithm), A.dtype.type(0), sign), logarithm  # as MXNet
 
     def reference(self, A: Array) -> tuple[Array, Array]:
         sign, logarithm = np.linalg.slogdet(A)
@@ -225,11 +231,14 @@ class SumOfLogarithmsOfDiagonal(Numbers):
 
     cases = (case((2, 3, 3), low=0.5), case((2, 2), low=0.5), case((0, 2, 2)))
 
-    def compute(self, A: Array) -> Array:
-        logarithms = np.log(np.diagonal(A, 0, -2, -1))
-        return np.reshape(logarithms.sum(-1), A.shape[:-2] or FLAT)
+    def alone(self) -> Shape:
+        return FLAT  # in MXNet also where numbers have NumPy's shape
 
-    reference = compute
+    def compute(self, A: Array) -> Array:
+        return np.asarray(np.log(np.diagonal(A, 0, -2, -1)).sum(-1))
+
+    def reference(self, A: Array) -> Array:
+        return np.reshape(self.compute(A), A.shape[:-2] or FLAT)
 
     def gradient(self, grad: Array, A: Array) -> Array:
         return np.where(np.eye(A.shape[-1]) > 0, self.each(grad, A) / A, 0)

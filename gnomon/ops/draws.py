@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from gnomon.base import ParamError, complaint, nearest
+from gnomon.base import ParamError, complaint, nearest, shown
 from gnomon.ops import registry
 from gnomon.ops.signature import ANY_KIND
 
@@ -95,6 +95,6 @@ def _refused(
     unknown = next((key for key in given if key not in known), None)
     if unknown is None or "kwargs" in known:
         return TypeError(f"{where}: {error}")
-    got = f"{given[unknown]!r:.60}{nearest(unknown, known)}"
+    got = f"{shown(given[unknown])}{nearest(unknown, known)}"
     expected = f"one of the parameters {', '.join(known)}"
     return ParamError(complaint(where, unknown, expected, got))

@@ -16,7 +16,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gnomon.base import DTypeError, ShapeError, complaint
+from gnomon.base import DTypeError, ShapeError, complaint, shown
 from gnomon.ops.derive import Needs
 
 if TYPE_CHECKING:
@@ -98,5 +98,5 @@ def each(op: Op, found: Any) -> tuple[Any, ...]:
         raise ShapeError(complaint(f"{op.name}.gradient", "result", expected, len(values)))
     if any(isinstance(v, (tuple, list, str)) for v in values):
         expected = "one value for each argument"
-        raise DTypeError(complaint(f"{op.name}.gradient", "result", expected, f"{found!r:.60}"))
+        raise DTypeError(complaint(f"{op.name}.gradient", "result", expected, shown(found)))
     return values

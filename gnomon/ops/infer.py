@@ -10,12 +10,12 @@ arithmetic, so that a rule computes with sizes as if all were known. At the bord
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from operator import index
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from gnomon import config
-from gnomon.base import DTypeError, GnomonError, ShapeError, complaint
+from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, complaint, shown
 from gnomon.dtype import DType
 from gnomon.ops.param import Axis
 
@@ -59,6 +59,18 @@ class Free(NamedTuple):
 
 class Undetermined(Exception):
     """A rule needs what is not known yet; inference goes on with what it has."""
+
+
+def check_count(where: str, names: Collection[str], count: int) -> None:
+    """ParamError unless there are as many inputs as the operator has, which are called so.
+
+    >>> check_count("dot", ("lhs", "rhs"), 3)
+    Traceback (most recent call last):
+    gnomon.base.ParamError: dot: argument 'inputs': expected 2 of them: lhs, rhs, got 3
+    """
+    if count != len(names):
+        expected = f"{len(names)} of them: {', '.join(names) or 'none'}"
+        raise ParamError(complaint(where, "inputs", expected, count))
 
 
 class Facts(Generic[T]):
@@ -127,7 +139,7 @@ class Shapes(Facts[Shape]):
             new = (-2,)
         if min(new, default=0) < UNKNOWN:
             expected = "a tuple of sizes, -1 for each that is not known, in its rule"
-            raise self.refuse(name, expected, f"{given!r:.60}")
+            raise self.refuse(name, expected, shown(given))
         if old is None:
             return new
         pairs = list(zip(old, new, strict=False))

@@ -19,7 +19,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, Self, TypeVar, cast
 
-from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, complaint
+from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, complaint, shown
 from gnomon.dtype import DType
 from gnomon.expr.node import Expr
 from gnomon.ops import derive, given, infer, registry
@@ -181,9 +181,7 @@ class Op:
         if not self.interleaved:
             return list(given)
         place = {name: k for k, name in enumerate(self.called())}
-        if len(given) != len(place):
-            expected = f"{len(place)} of them: {', '.join(place)}"
-            raise ShapeError(complaint(self.name, "inputs", expected, len(given)))
+        infer.check_count(self.name, place, len(given))
         return [given[place[name]] for name in self.inputs()]
 
     def filed(self, arranged: Sequence[Any]) -> list[Any]:
@@ -288,7 +286,7 @@ class Op:
         for value in values:
             if not isinstance(value, Expr):
                 expected = "an expression of the inputs, or a tuple of them"
-                got = f"a {type(value).__name__}: {value!r:.40}"
+                got = f"a {type(value).__name__}: {shown(value)}"
                 raise DTypeError(complaint(f"{self.name}.forward", "result", expected, got))
         names = self.outputs()
         if len(values) != len(names):
@@ -335,9 +333,7 @@ class Op:
 
     def _facts(self, kind: Any, ins: Maybe, outs: Maybe | None, zero_unknown: bool | None) -> Any:
         arguments, outputs, states = self.arguments(), self.outputs(), self.auxiliary()
-        if len(ins) != len(arguments):
-            expected = f"{len(arguments)} of them: {', '.join(arguments) or 'none'}"
-            raise ShapeError(complaint(self.name, "inputs", expected, len(ins)))
+        infer.check_count(self.name, arguments, len(ins))
         known = list(ins) + list(outs or [])
         known += [None] * (len(arguments) + len(outputs) + len(states) - len(known))
         if zero_unknown is not None:
@@ -418,11 +414,11 @@ def op(
 
     for what, names in (("inputs", inputs), ("outputs", outputs), ("aux", aux)):
         if isinstance(names, str):
-            raise TypeError(complaint(f"op {name}", what, "a sequence of names", repr(names)))
+            raise TypeError(complaint(f"op {name}", what, "a sequence of names", shown(names)))
 
     def declare(cls: C) -> C:
         if Op not in getattr(cls, "__mro__", ()):
-            raise TypeError(complaint(f"op {name}", "cls", "a subclass of Op", repr(cls)))
+            raise TypeError(complaint(f"op {name}", "cls", "a subclass of Op", shown(cls)))
         cls.name, cls.aliases, cls.variadic = name, tuple(aliases), variadic
         cls.input_names, cls.output_names = tuple(inputs), tuple(outputs)
         cls.aux_names = tuple(aux)
@@ -430,7 +426,7 @@ def op(
         _check_forward(cls)
         if not cls.is_expression and cls.run is Op.run:
             expected = "a class with forward (an expression), or with run (on data)"
-            raise TypeError(complaint(f"op {name}", "cls", expected, repr(cls)))
+            raise TypeError(complaint(f"op {name}", "cls", expected, shown(cls)))
         registry.register(cls)
         return cls
 
@@ -456,7 +452,7 @@ def _check_fields(cls: type[Op]) -> None:
         value = own[name]
         if not isinstance(value, Param):
             expected = f"param({value!r}), or no annotation where it is fixed"
-            raise ParamError(complaint(cls.__name__, name, expected, repr(value)))
+            raise ParamError(complaint(cls.__name__, name, expected, shown(value)))
 
 
 def _check_forward(cls: type[Op]) -> None:

@@ -12,11 +12,12 @@ import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from gnomon import dtype as dtypes
-from gnomon.base import DTypeError, ParamError, ShapeError, complaint, nearest
+from gnomon.base import DTypeError, ParamError, ShapeError, complaint, nearest, shown
 from gnomon.ground.record import record
 
 REQUIRED = inspect.Parameter.empty
@@ -252,7 +253,7 @@ class Param:
         return low_ok and (self.high is None or number <= self.high)
 
     def _refuse(self, where: str, value: Any) -> ParamError:
-        got = f"{value!r:.200}" + nearest(str(value), map(str, self.choices))
+        got = shown(value) + nearest(str(value), map(str, self.choices))
         return ParamError(complaint(where, self.name, self.expected(), got))
 
 
@@ -301,12 +302,17 @@ def declared(owner: type) -> dict[str, Param]:
     return {name: found[name] for name in dict.fromkeys((*leading, *found))}
 
 
-@functools.cache
+_known: WeakKeyDictionary[type, dict[str, Param]] = WeakKeyDictionary()
+
+
 def _own(owner: type) -> dict[str, Param]:
-    """The fields that a class declares itself."""
-    own = {k: v for k, v in vars(owner).items() if isinstance(v, Param)}
-    for name, field in own.items():
-        field.name, field.kind = name, kind_of(_hint(owner, name))
+    """The fields that a class declares itself; they are kept as long as it."""
+    own = _known.get(owner)
+    if own is None:
+        own = {k: v for k, v in vars(owner).items() if isinstance(v, Param)}
+        for name, field in own.items():
+            field.name, field.kind = name, kind_of(_hint(owner, name))
+        _known[owner] = own
     return own
 
 
@@ -341,7 +347,7 @@ def parse_fields(
     for name in given:
         if fields and name not in fields:
             expected = "one of the parameters " + ", ".join(fields)
-            got = repr(given[name]) + nearest(name, fields)
+            got = shown(given[name]) + nearest(name, fields)
             raise ParamError(complaint(where, name, expected, got))
     values: dict[str, Any] = {}
     for name, field in fields.items():

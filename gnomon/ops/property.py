@@ -12,12 +12,12 @@ from dataclasses import field
 from inspect import signature
 from typing import Any, ClassVar, TypeVar
 
-from gnomon.base import DTypeError, GnomonError, ShapeError, complaint
+from gnomon.base import DTypeError, GnomonError, ShapeError, complaint, shown
 from gnomon.dtype import DType
 from gnomon.ground.record import record
 from gnomon.ops import registry
 from gnomon.ops.derive import Needs
-from gnomon.ops.infer import UNKNOWN, Inferred, Partly, Shape, from_border, to_border
+from gnomon.ops.infer import UNKNOWN, Inferred, Partly, Shape, check_count, from_border, to_border
 from gnomon.ops.op import Op, describe
 from gnomon.ops.param import Parameter
 from gnomon.ops.requests import check_requests
@@ -205,9 +205,7 @@ class PropertyOp(Op):
         self, in_shapes: Partly, out_shapes: Partly | None = None, *, zero_unknown: bool = True
     ) -> Inferred:
         names = self.arguments()
-        if len(in_shapes) != len(names):
-            expected = f"{len(names)} of them: {', '.join(names) or 'none'}"
-            raise ShapeError(complaint(self.name, "inputs", expected, len(in_shapes)))
+        check_count(self.name, names, len(in_shapes))
         given = in_shapes, out_shapes or [None] * len(self.outputs())
         # The rule takes 0 as not known. Where all sizes are known, a 0 that it gives is a size.
         unknown = zero_unknown or any(s is not None and UNKNOWN in s for p in given for s in p)
@@ -284,7 +282,7 @@ class PropertyOp(Op):
             if not isinstance(made, Operator):
                 expected = "an Operator"
                 where = f"{self.name}.create_operator"
-                raise DTypeError(complaint(where, "result", expected, f"{made!r:.60}"))
+                raise DTypeError(complaint(where, "result", expected, shown(made)))
             ctx.state["operator"] = made
         found: Operator = ctx.state["operator"]
         return found
@@ -302,7 +300,7 @@ def _numbered(*counts: int) -> list[range]:
 def _check_property(name: str, found: Any) -> None:
     if not (isinstance(found, type) and issubclass(found, OperatorProperty)):
         expected = "a subclass of OperatorProperty"
-        raise TypeError(complaint("register_op_property", name, expected, f"{found!r:.60}"))
+        raise TypeError(complaint("register_op_property", name, expected, shown(found)))
 
 
 def register_op_property(name: str) -> Callable[[P], P]:

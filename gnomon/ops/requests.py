@@ -6,7 +6,7 @@ import enum
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from gnomon.base import GnomonError, ParamError, complaint
+from gnomon.base import GnomonError, ParamError, complaint, shown
 from gnomon.expr.node import Buffer, Operand, as_expr
 from gnomon.plan.statement import Saver, Store
 from gnomon.runtime.statements.prepare import prepare
@@ -45,7 +45,7 @@ def _known(request: Any) -> OpReqType:
         return OpReqType(request)
     except ValueError:
         expected = f"one of {', '.join(f'{r.name} ({int(r)})' for r in OpReqType)}"
-        raise ParamError(complaint("assign_dispatch", "req", expected, repr(request))) from None
+        raise ParamError(complaint("assign_dispatch", "req", expected, shown(request))) from None
 
 
 def assign_dispatch(out: TBlob | Buffer, req: OpReqType | int, exp: Operand) -> None:

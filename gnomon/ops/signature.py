@@ -17,7 +17,7 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gnomon.base import GnomonError, complaint
+from gnomon.base import GnomonError, complaint, shown
 from gnomon.ops.op import Op
 from gnomon.ops.param import Param
 
@@ -45,15 +45,6 @@ def namespaced(name: str) -> tuple[str, str]:
         if name.startswith(f"_{space}_"):
             return space, name[len(space) + 2 :]
     return ("_internal" if name.startswith("_") else ""), name
-
-
-def shown(value: Any) -> str:
-    """`value` in a line, for errors: of arrays not the elements, of lists of arrays the first."""
-    if isinstance(value, (list, tuple)) and value and hasattr(value[0], "shape"):
-        return f"a {type(value).__name__} of {len(value)}: {shown(value[0])}, ..."
-    if hasattr(value, "shape") and not hasattr(value, "list_arguments"):
-        return f"an {type(value).__name__} of shape {tuple(value.shape)}"
-    return f"{value!r:.60}".replace("\n", " ")
 
 
 def refused_input(op: Op, name: str) -> str:

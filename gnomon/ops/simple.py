@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, ClassVar, Self
 
-from gnomon.base import GnomonError, ParamError, ShapeError, complaint
+from gnomon.base import GnomonError, ParamError, ShapeError, complaint, shown
 from gnomon.dtype import DType
 from gnomon.expr.node import Expr
 from gnomon.ground.record import record
@@ -184,7 +184,7 @@ def register_simple_op(name: str) -> SimpleOp:
 
 def _check_function(where: str, argument: str, function: object) -> None:
     if not callable(function):
-        raise TypeError(complaint(where, argument, "a function", f"{function!r:.60}"))
+        raise TypeError(complaint(where, argument, "a function", shown(function)))
 
 
 def _check_device(where: str, dev_mask: object) -> None:
@@ -198,7 +198,7 @@ def _option(where: str, given: Any) -> SimpleOpInplaceOption:
         return SimpleOpInplaceOption(given)
     except ValueError:
         expected = f"one of {', '.join(o.name for o in SimpleOpInplaceOption)}"
-        raise ParamError(complaint(where, "inplace", expected, repr(given))) from None
+        raise ParamError(complaint(where, "inplace", expected, shown(given))) from None
 
 
 def _form(where: str, function: Function) -> tuple[int, bool]:

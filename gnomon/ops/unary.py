@@ -114,7 +114,11 @@ class HardSigmoid(Op):
 
 @op("clip", aliases=("_sparse_clip",))
 class Clip(Op):
-    """The value, kept between `a_min` and `a_max`; the gradient is 0 outside."""
+    """The value, kept between `a_min` and `a_max`; the gradient is 0 outside.
+
+    Where `a_min` is above `a_max`, every value is outside: those above `a_max` become `a_max`, the
+    others `a_min`.
+    """
 
     elementwise = True
     a_min: float = param(doc="Least value.")
@@ -124,7 +128,16 @@ class Clip(Op):
         return {"a_min": self.a_min, "a_max": self.a_max}
 
     def forward(self, data: Expr) -> Expr:
-        return fn.clip(data, like(self.a_min, data), like(self.a_max, data))
+        low, high = self.bounds(data)
+        return fn.where(data > high, high, fn.maximum(data, low))
+
+    def gradient(self, grad: Expr, data: Expr) -> Expr:
+        low, high = self.bounds(data)  # at a bound it is 1, for a NaN too
+        return fn.where(fn.logical_or(data < low, data > high), like(0, grad), grad)
+
+    def bounds(self, data: Expr) -> tuple[Scalar, Scalar]:
+        """Both in the dtype of `data`."""
+        return like(self.a_min, data), like(self.a_max, data)
 
 
 def like(number: float, data: Expr, modular: bool = False) -> Scalar:

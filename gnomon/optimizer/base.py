@@ -17,7 +17,7 @@ from typing import Any, ClassVar, SupportsFloat
 
 import numpy as np
 
-from gnomon.base import KeywordHints, ParamError, ShapeError, check_kind, complaint
+from gnomon.base import KeywordHints, ParamError, ShapeError, check_kind, complaint, shown
 from gnomon.expr.node import Expr
 from gnomon.ground.folder_registry import FolderRegistry
 from gnomon.lr_scheduler import LRScheduler
@@ -86,7 +86,7 @@ class Optimizer(KeywordHints):
         where = type(self).__name__
         check_kind(where, "param_dict", param_dict or {}, Mapping, "parameters by index")
         if sym is not None and not hasattr(sym, "attr_dict"):
-            raise TypeError(complaint(where, "sym", "a Symbol", f"{sym!r:.60}"))
+            raise TypeError(complaint(where, "sym", "a Symbol", shown(sym)))
         if learning_rate is not None:
             check_kind(where, "learning_rate", learning_rate, SupportsFloat, "a number")
         self.rescale_grad = rescale_grad
@@ -112,7 +112,7 @@ class Optimizer(KeywordHints):
         if self.lr_scheduler is None or self.lr is None:
             return
         if not hasattr(self.lr_scheduler, "base_lr"):
-            got = f"{self.lr_scheduler!r:.60}"
+            got = shown(self.lr_scheduler)
             where = type(self).__name__
             raise TypeError(complaint(where, "lr_scheduler", "an LRScheduler", got))
         if self.lr_scheduler.base_lr != self.lr:

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gnomon.base import ParamError, check_kind, complaint
+from gnomon.base import ParamError, check_kind, complaint, shown
 from gnomon.expr.node import Expr
 from gnomon.ndarray.core.array import Array
 from gnomon.optimizer.fused import Rates
@@ -56,7 +56,7 @@ def _of_expressions(formula: Callable[..., Any]) -> Callable[..., Any]:
         found = formula(self, weight, grad, states, rates)
         if not isinstance(found, Sequence) or len(found) != 1 + len(states):
             expected = f"a tuple of the new weight and {len(states)} new states"
-            raise TypeError(complaint(where, "return value", expected, f"{found!r:.60}"))
+            raise TypeError(complaint(where, "return value", expected, shown(found)))
         return found
 
     return checked

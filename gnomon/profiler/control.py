@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from gnomon import engine
-from gnomon.base import GnomonError, ParamError, complaint, nearest
+from gnomon.base import GnomonError, ParamError, complaint, nearest, shown
 from gnomon.context import Context
 from gnomon.ground.files import replacing
 from gnomon.profiler import table
@@ -180,7 +180,7 @@ def set_config(**kwargs: Any) -> None:
     for name, value in given.items():
         if name not in DEFAULTS:
             expected = f"one of {', '.join(DEFAULTS)}{nearest(name, DEFAULTS)}"
-            raise ParamError(complaint("profiler.set_config", name, expected, repr(value)))
+            raise ParamError(complaint("profiler.set_config", name, expected, shown(value)))
         _check(name, value)
     _check_process("set_config", given.get("profile_process", "worker"))
     PROFILER.config.update(given)
@@ -196,7 +196,7 @@ def _check(name: str, value: Any) -> None:
         fits = isinstance(value, str)
     if not fits:
         expected = {bool: "True or False", float: "seconds above 0"}.get(type(default), "a string")
-        raise ParamError(complaint("profiler.set_config", name, expected, repr(value)))
+        raise ParamError(complaint("profiler.set_config", name, expected, shown(value)))
 
 
 def _check_process(where: str, process: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gnomon.base import FormatError, GnomonError, ParamError, check_kind, complaint
+from gnomon.base import FormatError, GnomonError, ParamError, check_kind, complaint, shown
 from gnomon.ground.lock import load_module
 
 
@@ -46,7 +46,7 @@ def pack(header: IRHeader | tuple[Any, ...], s: bytes) -> bytes:
     check_kind("pack", "s", s, (bytes, bytearray, memoryview), "bytes")
     if not isinstance(header, (tuple, list)) or len(header) != len(IRHeader._fields):
         expected = "an IRHeader: flag, label, id, id2"
-        raise ParamError(complaint("pack", "header", expected, f"{header!r:.60}"))
+        raise ParamError(complaint("pack", "header", expected, shown(header)))
     header = IRHeader(*header)
     labels = b""
     if isinstance(header.label, numbers.Number):

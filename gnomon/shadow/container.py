@@ -12,6 +12,7 @@ from gnomon.base import Later, ParamError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.arguments import explained
 from gnomon.expr.axes import checked_sizes
+from gnomon.expr.deferred import TRACED
 from gnomon.expr.layout import stride_classes
 from gnomon.expr.node import Buffer, Expr, Operand, set_address
 from gnomon.expr.pattern import change
@@ -151,10 +152,15 @@ def copy(dest: Tensor, source: Expr) -> Tensor:
     Between the memories of two devices tensors can be copied; an expression is computed where its
     operands and the destination are.
     """
-    if isinstance(source, Buffer) and source.device != dest.device:
+    if isinstance(source, Buffer) and _differ(source.device, dest.device):
         transfer.transfer(dest, source)
         return dest
     return dest.assign(source)
+
+
+def _differ(*devices: str) -> bool:
+    """Whether these are two devices; stand-ins, while a function is traced, are on none."""
+    return len({*devices}) > 1 and TRACED not in devices
 
 
 def write(tensor: Tensor, array: Array) -> None:

@@ -150,9 +150,8 @@ class Taken:
         self.managed = managed
 
     def __del__(self) -> None:
-        deleter = self.managed.deleter
-        if deleter:
-            _Deleter(deleter)(ctypes.addressof(self.managed))
+        if hasattr(self, "managed") and self.managed.deleter:  # or an interrupt came before
+            _Deleter(self.managed.deleter)(ctypes.addressof(self.managed))
 
 
 def found(data: Any) -> Buffer | None:

@@ -26,7 +26,7 @@ from weakref import WeakSet
 
 import numpy as np
 
-from gnomon.base import DTypeError, ParamError, complaint, nearest
+from gnomon.base import DTypeError, ParamError, complaint, nearest, shown
 from gnomon.dtype import DType, int64
 from gnomon.expr.deferred import TRACED, Deferred, TraceError
 from gnomon.expr.functions.machine import beyond
@@ -97,10 +97,10 @@ class Jitted:
 
     def __init__(self, function: Callable[..., None], static: Sequence[str] = ()) -> None:
         if not callable(function):
-            raise TypeError(complaint("jit", "function", "a function", f"{function!r:.60}"))
+            raise TypeError(complaint("jit", "function", "a function", shown(function)))
         if isinstance(static, str) or not all(isinstance(name, str) for name in listed(static)):
             expected = "a sequence of names of arguments"
-            raise TypeError(complaint("jit", "static", expected, f"{static!r:.60}"))
+            raise TypeError(complaint("jit", "static", expected, shown(static)))
         functools.update_wrapper(self, function)
         self.function = function
         self.name = getattr(function, "__name__", repr(function))
@@ -108,7 +108,7 @@ class Jitted:
             self.signature = inspect.signature(function)
         except (TypeError, ValueError):
             expected = "a function written in Python"
-            raise TypeError(complaint("jit", "function", expected, f"{function!r:.60}")) from None
+            raise TypeError(complaint("jit", "function", expected, shown(function))) from None
         names = list(self.signature.parameters)
         for name in static:
             if name not in names:
@@ -206,6 +206,9 @@ class Jitted:
         if isinstance(value, Expr | np.ndarray):
             expected = "a tensor, a number or something hashable (Tensor wraps arrays)"
             raise TraceError(complaint(self.name, name, expected, f"a {type(value).__name__}"))
+        if holds_tensors(value):
+            expected = "a tensor, a number or something hashable: tensors as arguments of their own"
+            raise TraceError(complaint(self.name, name, expected, shown(value)))
         if self.is_number(name, value):
             return type(value)
         try:
@@ -215,6 +218,11 @@ class Jitted:
             got = f"a {type(value).__name__}"
             raise TraceError(complaint(self.name, name, expected, got)) from None
         return (type(value), value)
+
+
+def holds_tensors(value: Any) -> bool:
+    """Whether there are tensors in a tuple: its traces would work on these alone, and keep them."""
+    return isinstance(value, tuple) and any(isinstance(v, Expr) or holds_tensors(v) for v in value)
 
 
 def refuse_result(name: str, result: Any) -> None:
@@ -353,7 +361,7 @@ class Recorder:
 
     def _circumstances(self) -> str:
         """What the function is traced with, and the numbers whose values it cannot ask for."""
-        values = ", ".join(f"{self.names[k]}={self.args[k]!r:.60}" for k in self.others)
+        values = ", ".join(f"{self.names[k]}={shown(self.args[k])}" for k in self.others)
         numbers = ", ".join(self.names[k] for k in self.numbers)
         unknown = f"not known then: {numbers} (`static` names those whose values it needs)"
         said = [f"traced with {values}"] if values else ["which is traced"]
@@ -470,5 +478,5 @@ def _whole(compute: Callable[[Sequence[Any]], Any], dtype: DType, values: Sequen
     value = compute(values)
     if dtype.kind in "iu" and dtype.size < 8 and beyond(value, dtype):
         expected = f"an integer that {dtype.name} holds"
-        raise DTypeError(complaint("jit", "number", expected, repr(value)))
+        raise DTypeError(complaint("jit", "number", expected, shown(value)))
     return (int64 if dtype.kind == "b" else dtype).nearest(value)

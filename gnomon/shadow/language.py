@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gnomon import dtype as dt
-from gnomon.base import DTypeError, ParamError, ShapeError, complaint, nearest
+from gnomon.base import DTypeError, ParamError, ShapeError, complaint, nearest, shown
 from gnomon.expr import fn
 from gnomon.expr.arguments import explained
 from gnomon.expr.call.dot import BatchDot, Dot
@@ -33,7 +33,7 @@ def scalar(x: Number, dtype: Any = dt.default_real) -> Scalar:
     """
     made = Scalar(x, dt.of(dtype))
     if made.dtype.kind in "iu" and isinstance(made.value, int) and made.value != x:
-        raise DTypeError(complaint("scalar", "x", f"a number that {made.dtype} holds", repr(x)))
+        raise DTypeError(complaint("scalar", "x", f"a number that {made.dtype} holds", shown(x)))
     return made
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gnomon import dtype as dt
-from gnomon.base import DTypeError, Later, ParamError, complaint
+from gnomon.base import DTypeError, Later, ParamError, complaint, shown
 from gnomon.dtype import DType
 from gnomon.expr.arguments import explained
 from gnomon.expr.axes import checked_sizes, whole
@@ -88,8 +88,10 @@ class Random(Distributions):
         seed, position = state
         try:
             seed = operator.index(seed)
+        except TraceError:  # a number that each call brings
+            raise
         except TypeError:
-            expected, got = "a whole number", f"a {type(seed).__name__}"
+            expected, got = "a whole number", shown(seed)
             raise TypeError(complaint("Random", "seed", expected, got)) from None
         if whole("Random", "state", position) < 0:
             raise ParamError(complaint("Random", "state", "a position of at least 0", position))

@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import numpy as np
 
 from gnomon import dtype as dt
-from gnomon.base import (
-    DeviceError,
-    DTypeError,
-    Later,
-    ParamError,
-    ShapeError,
-    complaint,
-)
+from gnomon.base import DeviceError, DTypeError, Later, ParamError, ShapeError, complaint, shown
 from gnomon.expr.arguments import explained
 from gnomon.expr.axes import checked_sizes, normal_axis, one_each, whole
 from gnomon.expr.layout import UNIT, ZERO, is_read_only
@@ -158,7 +151,7 @@ class Tensor(Handle):
         if name != "stream_":
             super().__setattr__(name, value)
         if value is not None and not isinstance(value, Stream):
-            raise TypeError(complaint("Tensor", name, "a Stream or None", f"{value!r:.60}"))
+            raise TypeError(complaint("Tensor", name, "a Stream or None", shown(value)))
         put(self, name, value)
 
     __contains__ = None  # what an element equals is not known here

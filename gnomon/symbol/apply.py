@@ -6,10 +6,10 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gnomon.base import ParamError, complaint
+from gnomon.base import ParamError, complaint, shown
 from gnomon.graph.node import Entry
 from gnomon.ops import registry
-from gnomon.ops.signature import dress, shown, sort
+from gnomon.ops.signature import dress, sort
 from gnomon.symbol import compose
 
 TAIL = (

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.base import complaint
-from gnomon.ops.signature import shown
+from gnomon.base import complaint, shown
 from gnomon.symbol.apply import Composite, apply, is_symbol
 
 Method = Callable[[Any, Any], Any]

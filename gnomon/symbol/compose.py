@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gnomon.attribute import AttrScope
-from gnomon.base import ParamError, check_kind, complaint, nearest
+from gnomon.base import ParamError, check_kind, complaint, nearest, shown
 from gnomon.dtype import DType
 from gnomon.graph.legacy import hidden_key, initial
 from gnomon.graph.node import Entry, Graph, Node, rebuilt
 from gnomon.name import NameManager
 from gnomon.ops import precision, registry
+from gnomon.ops.infer import check_count
 from gnomon.ops.op import Op
 from gnomon.ops.signature import refused_input
 
@@ -92,7 +93,7 @@ def attributes(where: str, given: Mapping[str, Any]) -> dict[str, str]:
     for key, value in given.items():
         check_kind(where, "attr", key, str, "names as keys")
         if not isinstance(value, str):
-            raise ParamError(complaint(where, key, "a string as attribute", repr(value)))
+            raise ParamError(complaint(where, key, "a string as attribute", shown(value)))
     return {hidden_key(k): v for k, v in given.items()}
 
 
@@ -115,8 +116,6 @@ def _filled(
     known = ", ".join(names) or "no inputs"
     # where the operator declares its names, they count: some parameters take inputs away
     places = op.input_names if set(names) <= set(op.input_names) else names
-    if len(inputs) > len(places):
-        raise ParamError(complaint(op.name, "args", f"{len(names)} inputs ({known})", len(inputs)))
     given = {n: e for n, e in zip(places, inputs, strict=False) if e is not None}
     twice = given.keys() & named.keys()
     given.update(named)
@@ -126,6 +125,8 @@ def _filled(
         if key not in names or key in twice:
             what = "given twice" if key in twice else "a symbol" + nearest(key, names)
             raise ParamError(complaint(op.name, key, f"one of the inputs {known}", what))
+    if len(inputs) > len(places):
+        check_count(op.name, names, len(inputs))
     return [
         given[n]
         if n in given

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any, NoReturn
 
-from gnomon.base import NotImplementedForSymbol, UnknownNameError, complaint
+from gnomon.base import NotImplementedForSymbol, UnknownNameError, complaint, shown
 from gnomon.symbol.apply import Composite, apply, function
 
 
@@ -98,7 +98,7 @@ class Methods(Composite):
             cuts["indices"] = [0, *indices_or_sections]
         else:
             expected = "an int or a tuple of ints"
-            got = repr(indices_or_sections)
+            got = shown(indices_or_sections)
             raise TypeError(complaint("split_v2", "indices_or_sections", expected, got))
         return apply(type(self), "_split_v2", "_split_v2", (self,), {}, cuts)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gnomon.base import complaint
+from gnomon.base import complaint, shown
 from gnomon.ops import draws
 from gnomon.ops.draws import OPEN, function, optional
 from gnomon.symbol import functions
@@ -37,7 +37,7 @@ def _draw(name: str, inputs: dict[str, Any], given: dict[str, Any]) -> Symbol:
     symbols = [is_symbol(v) for v in inputs.values()]
     if any(symbols):
         if not all(symbols):
-            got = ", ".join(f"{k}={v!r:.40}" for k, v in inputs.items())
+            got = ", ".join(f"{k}={shown(v)}" for k, v in inputs.items())
             raise TypeError(complaint(f"random.{name}", "args", "all symbols or all numbers", got))
         full = draws.sampler(name)
         return apply(Symbol, full, full, tuple(inputs.values()), {}, given, own, attr)

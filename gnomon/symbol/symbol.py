@@ -345,8 +345,7 @@ def load_json(json_str: str) -> Symbol:
         TypeError: no text.
         FormatError: no symbol; an unknown operator or attribute; it names the node.
     """
-    if not isinstance(json_str, str):
-        raise TypeError(complaint("load_json", "json_str", "a string", f"{json_str!r:.60}"))
+    check_kind("load_json", "json_str", json_str, str, "a string")
     return Symbol(json.loads(json_str).outputs)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from gnomon import engine
 from gnomon.base import EngineError, GnomonError
-from gnomon.engine import execution
+from gnomon.engine import Var, execution
 from tests.engine.pushing import push_and_wait
 
 
@@ -86,6 +86,40 @@ def test_a_write_after_that_heals(any_engine):
     any_engine.wait_for_var(var)
     any_engine.push_sync(lambda ctx: None, None, [var], ())
     any_engine.wait_for_all()
+
+
+class Lasting(Var):
+    """As memory of arrays."""
+
+    __slots__ = ()
+
+    def has_value(self):
+        return self.version > 0
+
+
+def test_what_a_failure_keeps_from_being_changed_has_its_value_once_it_was_told(threaded):
+    grad, weight, fresh = (Lasting() for _ in range(3))
+    ran = []
+    threaded.push_sync(lambda ctx: ran.append("begin"), None, (), [weight])
+    for again in range(2):  # the gradient's failure stays, and is told again
+        if not again:
+            threaded.push_sync(explode, None, (), [grad])
+        for written in (weight, fresh, weight):
+            threaded.push_sync(lambda ctx: ran.append("never"), None, [grad], [written])
+        threaded.push_sync(lambda ctx: ran.append("never"), None, [weight], [])
+        told, slow = threading.Event(), Lasting()
+        threaded.push_sync(lambda ctx, told=told: told.wait(9), None, (), [slow])
+        threaded.push_sync(lambda ctx: ran.append("never"), None, [weight, slow], [])
+        with pytest.raises(EngineError, match="no such page"):
+            threaded.wait_for_var(weight)
+        told.set()
+        threaded.push_sync(lambda ctx: ran.append("read"), None, [weight], [])
+        threaded.wait_for_var(weight)
+        for lacking in (grad, fresh):
+            with pytest.raises(EngineError, match="no such page"):
+                threaded.wait_for_var(lacking)
+    threaded.wait_for_all()
+    assert ran == ["begin", "read", "read"]
 
 
 def test_wait_for_all_raises_the_first_and_counts_the_others(threaded):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import multiprocessing
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -189,6 +190,40 @@ def test_the_context_in_force_is_the_default_one():
     assert mx.Context.default_ctx == mx.cpu(0)
     with mx.cpu(1):
         assert mx.Context.default_ctx == mx.cpu(1)
+
+
+def test_the_default_context_is_set_for_a_thread():
+    before = mx.Context.default_ctx
+    mx.Context.default_ctx = mx.cpu(2)
+    try:
+        with mx.cpu(1):
+            mx.Context.default_ctx = mx.cpu(3)
+            assert (
+                mx.cpu().default_ctx == mx.current_context() == mx.nd.ones(1).context == mx.cpu(3)
+            )
+        assert mx.current_context() == mx.cpu(2)
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(mx.current_context).result() == mx.cpu(0)
+        with pytest.raises(
+            TypeError, match="argument 'default_ctx': expected a Context, got 'gpu'"
+        ):
+            mx.Context.default_ctx = "gpu"
+        mx.Context._default_ctx.value = mx.cpu(1)  # as programs do that know MXNet's inside
+        assert mx.current_context() == mx.cpu(1)
+    finally:
+        mx.Context.default_ctx = before
+
+
+def test_a_program_has_contexts_of_its_own():
+    class Named(mx.Context):
+        def __init__(self, name):
+            super().__init__("cpu", 1)
+            self.name = name
+
+    here = Named("left")
+    assert (here.name, mx.nd.ones(1, ctx=here).context) == ("left", mx.cpu(1))
+    with pytest.raises(AttributeError, match="'device_id': expected no assignment, got 2"):
+        here.device_id = 2
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,10 @@ CASES: dict[str, tuple[Callable[[Any], Any], Shapes]] = {
     "attribute of ()": (lambda mx: mx.sym.var("z", shape=()), {}),
     "zeros": (lambda mx: mx.sym.zeros(shape=(0, 3)), {}),
     "zeros and more": (lambda mx: mx.sym.zeros(shape=(0, 3)) + mx.sym.var("x"), {"x": (2, 0)}),
+    "determinant": (lambda mx: mx.sym.linalg.det(mx.sym.var("A")), {"A": (2, 2)}),
+    "determinants": (lambda mx: mx.sym.linalg.det(mx.sym.var("A")), {"A": (1, 2, 2)}),
+    "sign and logarithm": (lambda mx: mx.sym.linalg.slogdet(mx.sym.var("A")), {"A": (2, 2)}),
+    "logarithms": (lambda mx: mx.sym.linalg.sumlogdiag(mx.sym.var("A")), {"A": (2, 2)}),
     "loop": (_loop, {"x": (2, 3), "y": (3,)}),
     "loop over elements": (_loop, {"x": (3,), "y": (1,)}),
 }

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import operator
+import re
 
 import numpy as np
 import pytest
 
+import gnomon as mx
 from gnomon import autograd, nd
-from gnomon.base import GnomonError, ShapeError
+from gnomon.base import GnomonError, ParamError, ShapeError
 
 BINARY = {
     "+": operator.add,
@@ -184,6 +186,27 @@ def test_a_list_in_place_of_an_array_is_told_by_what_is_in_it():
         y = x * 2
     with pytest.raises(ShapeError, match=r"shape \(2, 3\), got an NDArray of shape \(200, 201\)"):
         y.backward(nd.ones((200, 201)))
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda x: nd.random.uniform(x, 1), "got low=an NDArray of shape (200, 201), high=1"),
+        (lambda x: nd.random.uniform(x, x, x), "of ints, got an NDArray of shape (200, 201)"),
+        (lambda x: nd.topk(x, axis=x), "got an NDArray of shape (200, 201)"),
+        (
+            lambda x: nd.topk(x, axes=x.asnumpy()),
+            "an ndarray of shape (200, 201); did you mean 'axis'?",
+        ),
+        (lambda x: nd.topk(x, axis=x.asnumpy()), "got an ndarray of shape (200, 201)"),
+        (lambda x: nd.concat(x, (1, x, x), dim=0), "a tuple of 3: 1, an NDArray of shape (200, 2"),
+        (lambda x: x + (1, x), "got a tuple of 2: 1, an NDArray of shape (200, 201)"),
+        (lambda x: mx.io.NDArrayIter(x, batch_size=x), "got an NDArray of shape (200, 201)"),
+    ],
+)
+def test_errors_tell_arrays_by_their_shapes(call, words):
+    with pytest.raises((TypeError, ParamError), match=re.escape(words)):
+        call(nd.ones((200, 201)))
 
 
 def test_a_remainder_of_nothing_is_no_negative_zero():

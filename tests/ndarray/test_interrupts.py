@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import signal
+import sys
 import time
 
 import numpy as np
@@ -12,13 +13,31 @@ from golden.training import perceptron
 
 import gnomon as mx
 from gnomon import engine
+from gnomon.engine.completion import Completion
+from gnomon.gluon.block.program import Lease
 from gnomon.module import Module
 from gnomon.ndarray.lazy import fused
+from gnomon.ndarray.lazy.forwarded import Forwarded
+from gnomon.runtime.compiler.jit import Module as Code
+from gnomon.runtime.devices.pool import Storage
+from gnomon.runtime.libraries.dnn.library import Owned
+from gnomon.shadow.foreign import Taken
 
 # a finaliser that is interrupted can only report it
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 ENGINES = {"threaded": engine.ThreadedEnginePerDevice, "naive": engine.NaiveEngine}
+
+
+@pytest.mark.parametrize(
+    "kind", [Lease, Forwarded, Code, Storage, Owned, Taken, Completion], ids=lambda k: k.__name__
+)
+def test_what_was_interrupted_before_it_was_made_goes_silently(kind, monkeypatch):
+    failed = []
+    monkeypatch.setattr(sys, "unraisablehook", failed.append)
+    made = kind.__new__(kind)
+    del made
+    assert not failed
 
 
 @pytest.fixture

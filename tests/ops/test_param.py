@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -143,6 +146,17 @@ def test_fields_are_inherited_replaced_and_fixed():
     with pytest.raises(ParamError):
         More(count=1, flag=False)
     assert [*More.fields][-1] == "extra"
+
+
+def test_a_class_that_is_let_go_of_is_gone():
+    class Brief(Everything):
+        extra: int = param(0)
+
+    gone = weakref.ref(Brief)
+    assert Brief(count=1).extra == 0
+    del Brief
+    gc.collect()
+    assert gone() is None
 
 
 def test_what_a_field_takes_is_described():

@@ -55,6 +55,28 @@ print(registry.has("relu"), registry.has("linalg_potrf"), registry.has("no such"
 """
 
 
+AGAIN = """
+import warnings
+import gnomon as mx
+from gnomon.metric.base import METRICS
+
+def register(name, *given, **named):
+    if name == "f1":
+        raise KeyboardInterrupt
+    return type(METRICS).register(METRICS, name, *given, **named)
+
+warnings.simplefilter("error")
+METRICS.register = register
+try:
+    mx.metric.create("f1")
+except KeyboardInterrupt:
+    print("interrupted")
+del METRICS.register
+for name in ("f1", "acc"):
+    print(mx.metric.create(name).name)
+"""
+
+
 def printed(program: str) -> list[str]:
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -65,6 +87,10 @@ def printed(program: str) -> list[str]:
 def test_what_failed_halfway_is_read_again():
     wanted = ["lacking", "lacking", "True True", "operator '_linalg_potrf' is registered already"]
     assert printed(FAILING) == wanted
+
+
+def test_a_class_that_is_read_again_is_no_other_one():
+    assert printed(AGAIN) == ["interrupted", "f1", "accuracy"]
 
 
 def test_an_operator_is_found_by_its_file_or_without():

@@ -165,7 +165,7 @@ def test_contradictions_name_argument_and_both():
         Product().infer_shape([(2, 0), (2,)])
     with pytest.raises(DTypeError, match="'rhs': expected dtype float32, got int32"):
         Product().infer_type([F, dtype.int32])
-    with pytest.raises(ShapeError, match="expected 2 of them: lhs, rhs, got 1"):
+    with pytest.raises(ParamError, match="expected 2 of them: lhs, rhs, got 1"):
         Product().infer_shape([(2, 3)])
 
 

@@ -139,6 +139,29 @@ def test_clip_of_integers_cuts_off_the_bounds():
     np.testing.assert_array_equal(forward(find("clip")(a_min=0.5, a_max=3.7), [x])[0], [0, 2, 3])
 
 
+def test_clip_with_bounds_that_cross():
+    """As MXNet: nothing is between them, and what is above the greatest value becomes that."""
+    for low, high, wanted, slope in (
+        (2, -1, [2, 2, -1, -1, -1, np.nan], [0, 0, 0, 0, 0, 1]),
+        (1, 1, [1, 1, 1, 1, 1, np.nan], [0, 0, 0, 1, 0, 1]),
+        (-1, 1, [-1, -1, 0, 1, 1, np.nan], [0, 1, 1, 1, 0, 1]),
+    ):
+        x = mx.nd.array([-5, -1, 0, 1, 3, np.nan])
+        x.attach_grad()
+        with mx.autograd.record():
+            y = mx.nd.clip(x, low, high)
+        y.backward()
+        np.testing.assert_array_equal(y.asnumpy(), wanted)
+        np.testing.assert_array_equal(x.grad.asnumpy(), slope)
+        grad = mx.nd.zeros(6)
+        bound = mx.sym.clip(mx.sym.var("x"), low, high).bind(mx.cpu(), {"x": x}, {"x": grad})
+        np.testing.assert_array_equal(bound.forward(is_train=True)[0].asnumpy(), wanted)
+        bound.backward(mx.nd.ones(6))
+        np.testing.assert_array_equal(grad.asnumpy(), slope)
+    integers = mx.nd.array([-5, -1, 0, 3], dtype="int32")
+    assert mx.nd.clip(integers, 2, -1).asnumpy().tolist() == [2, 2, -1, -1]
+
+
 def test_casting_saturates_and_takes_nan_as_0():
     x = np.array([1.7, -1.7, 300, np.nan])
     np.testing.assert_array_equal(forward(find("Cast")(dtype="uint8"), [x])[0], [1, 0, 255, 0])

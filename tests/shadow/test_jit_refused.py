@@ -51,6 +51,61 @@ def test_errors():
         shadow.jit(lambda b: b)(b)
 
 
+def test_tensors_in_a_tuple_and_a_seed_of_each_call_are_named():
+    def add(pair, out):
+        out[:] = pair[0] + pair[-1]
+
+    a, b = tensors(2)
+    for pair in ((a, b), (2.0, (a,))):
+        with pytest.raises(
+            TraceError, match=r"add: argument 'pair'.* own, got a tuple|got \(2\.0,"
+        ):
+            shadow.jit(add)(pair, b)
+    add((a, b), b)
+
+    def fill(out, k):
+        out[:] = shadow.Random(seed=k).uniform(out.shape)
+
+    with pytest.raises(TraceError, match=r"fill: k is not known.*name its argument in `static`"):
+        shadow.jit(fill)(a, 3)
+    shadow.jit(fill, static=["k"])(a, 3)
+    fill(b, 3)
+    np.testing.assert_array_equal(a.numpy(), b.numpy())
+    with pytest.raises(TypeError, match=r"'seed': expected a whole number, got 'x'"):
+        shadow.Random(seed="x")
+
+
+def test_tensors_are_copied_into_new_memory():
+    @shadow.jit
+    def double(x, out):
+        room = shadow.copy(shadow.alloc_space(x.shape), x)
+        shadow.copy(out, room + room)
+
+    for a, out in (tensors(2), tensors(2, n=5)):
+        double(a, out)
+        np.testing.assert_array_equal(out.numpy(), 2 * a.numpy())
+
+
+def test_what_is_kept_outside_goes_on_where_no_statement_begins_it():
+    """Each call does the statements of the traced one: `init` is one, what NumPy did is not."""
+    ones, out = (Tensor(np.ones(3, np.float32)) for _ in range(2))
+
+    def totals(make):
+        kept = []
+
+        @shadow.jit
+        def add(x, out):
+            if not kept:
+                kept.append(make())
+            kept[0][:] += x
+            out[:] = kept[0]
+
+        return [(add(ones, out), out.numpy()[0])[1] for _ in range(3)]
+
+    assert totals(lambda: Tensor(np.zeros(3, np.float32))) == [1, 2, 3]
+    assert totals(lambda: shadow.TensorContainer((3,), init=0.0)) == [1, 1, 1]
+
+
 @pytest.mark.parametrize(
     "function", [None, 3, "x", [1], iter("x"), np.ones(3)], ids=lambda x: type(x).__name__
 )

@@ -146,6 +146,21 @@ def test_operators_along_an_axis_take_scalars(name, value):
         assert x.grad.asscalar() == (name == "transpose")
 
 
+def test_the_determinant_of_one_matrix_is_a_number_there():
+    matrix = mx.nd.array([[2, 1], [1, 3]])
+    for active, shape in ((False, (1,)), (True, ()), (False, (1,))):
+        with mx.np_shape(active):
+            matrix.attach_grad()
+            with mx.autograd.record():
+                y = mx.nd.linalg.det(matrix)
+            y.backward()
+            assert [x.shape for x in (y, *mx.nd.linalg.slogdet(matrix))] == [shape] * 3
+            np.testing.assert_allclose(matrix.grad.asnumpy(), [[3, -1], [-1, 2]], 1e-5)
+            assert mx.nd.linalg.sumlogdiag(matrix).shape == (1,)
+        bound = mx.sym.linalg.det(mx.sym.var("A")).bind(mx.cpu(), {"A": matrix})
+        assert bound.forward()[0].shape == (1,)
+
+
 @pytest.mark.parametrize(
     ("shape", "lengths"),  # recorded of MXNet, for k from -3 to 4
     [

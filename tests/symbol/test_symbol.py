@@ -4,6 +4,7 @@ import copy
 import inspect
 import json
 import pickle
+import re
 import threading
 
 import numpy as np
@@ -90,6 +91,28 @@ def test_composition_refuses_what_does_not_fit():
         sym.Variable("x") + "y"
     with pytest.raises(ParamError, match=r"num_hiden.*num_hidden"):
         sym.FullyConnected(sym.Variable("x"), num_hiden=3)
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "parameters", "message"),
+    [
+        ("topk", 2, {}, "topk: argument 'inputs': expected 1 of them: data, got 2"),
+        ("topk", 7, {}, "topk: argument 'inputs': expected 1 of them: data, got 7"),
+        ("LayerNorm", 4, {}, "'inputs': expected 3 of them: data, gamma, beta, got 4"),
+        ("LayerNorm", 7, {}, "'inputs': expected 3 of them: data, gamma, beta, got 7"),
+        ("exp", 3, {}, "exp: argument 'inputs': expected 1 of them: data, got 3"),
+        ("concat", 2, {"num_args": 1}, "'inputs': expected 1 of them: arg0, got 2"),
+        ("FullyConnected", 4, {"num_hidden": 2}, "3 of them: data, weight, bias, got 4"),
+        ("FullyConnected", 3, {"num_hidden": 2, "no_bias": True}, "nothing unless no_bias=False"),
+        ("FullyConnected", 4, {"num_hidden": 2, "no_bias": True}, "nothing unless no_bias=False"),
+    ],
+)
+def test_too_many_inputs_are_the_same_error_for_arrays_and_symbols(
+    name, count, parameters, message
+):
+    for space, given in ((nd, nd.ones((2, 2))), (sym, sym.Variable("x"))):
+        with pytest.raises(ParamError, match=re.escape(message)):
+            getattr(space, name)(*[given] * count, **parameters)
 
 
 def test_numbers_of_numpy_on_the_left():

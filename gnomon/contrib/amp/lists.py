@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gnomon import dtype as dtypes
-from gnomon.base import DTypeError, ParamError, complaint
+from gnomon.base import DTypeError, ParamError, complaint, shown
 from gnomon.dtype import DType
 from gnomon.ground.tables import table
 from gnomon.ops import registry
@@ -139,7 +139,7 @@ def _check(where: str, argument: str, given: Any) -> None:
     if given is None:
         return
     if isinstance(given, str) or not isinstance(given, Sequence):
-        raise ParamError(complaint(where, argument, "a list of names", f"{given!r:.60}"))
+        raise ParamError(complaint(where, argument, "a list of names", shown(given)))
     for name in given:
         if not isinstance(name, str) or not registry.has(name):
             raise ParamError(complaint(where, argument, "names of operators", repr(name)))
@@ -150,6 +150,6 @@ def _conditions(where: str, given: Any) -> Sequence[Condition] | None:
     for row in given or ():
         if isinstance(row, str) or len(row) != 3:
             expected = "rows of (operator, parameter, values)"
-            raise ParamError(complaint(where, "conditional_fp32_ops", expected, f"{row!r:.60}"))
+            raise ParamError(complaint(where, "conditional_fp32_ops", expected, shown(row)))
         _check(where, "conditional_fp32_ops", [row[0]])
     return given  # type: ignore[no-any-return]

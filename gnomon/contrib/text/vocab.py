@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable
 from itertools import islice
 from typing import Any
 
-from gnomon.base import ParamError, complaint
+from gnomon.base import ParamError, complaint, shown
 
 
 class Vocabulary:
@@ -109,5 +109,5 @@ class Vocabulary:
     def _token(self, index: Any) -> Any:
         if not hasattr(index, "__index__") or not 0 <= index < len(self):
             expected = f"whole numbers from 0 below {len(self)}"
-            raise ParamError(complaint("to_tokens", "indices", expected, repr(index)))
+            raise ParamError(complaint("to_tokens", "indices", expected, shown(index)))
         return self._idx_to_token[index]

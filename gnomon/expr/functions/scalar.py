@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from gnomon import dtype as dt
-from gnomon.base import ParamError, complaint
+from gnomon.base import ParamError, complaint, shown
 from gnomon.dtype import DType
 from gnomon.expr.functions.derivative import best_derivative
 from gnomon.expr.functions.formula import Formula, Operand, Sym, Tape, prim, select, write
@@ -184,7 +184,7 @@ class ScalarFn:
     def _check_argument(self, where: str, k: int) -> None:
         if not isinstance(k, int) or not 0 <= k < self.arity:
             expected = f"the number of one of {self.arity} arguments, from 0"
-            raise ParamError(complaint(f"{self.name}.{where}", "k", expected, f"{k!r:.60}"))
+            raise ParamError(complaint(f"{self.name}.{where}", "k", expected, shown(k)))
 
     def _derive(self, k: int) -> ScalarFn:
         name = f"{self.name}.grad({k})"
@@ -203,7 +203,7 @@ class ScalarFn:
         self._check_argument("set_grad", k)
         if not isinstance(fn, ScalarFn) or fn.arity != self.arity:
             expected = f"an operator of {self.arity} arguments (made by @op)"
-            raise ParamError(complaint(f"{self.name}.set_grad", "fn", expected, f"{fn!r:.60}"))
+            raise ParamError(complaint(f"{self.name}.set_grad", "fn", expected, shown(fn)))
         self._grads[k], self.overridden = fn, True
         return fn
 

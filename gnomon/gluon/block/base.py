@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from gnomon import ndarray as nd
-from gnomon.base import GnomonError, KeywordHints, ParamError, complaint
+from gnomon.base import GnomonError, KeywordHints, ParamError, complaint, shown
 from gnomon.gluon.block import saved
 from gnomon.gluon.block.failure import NotBegun, not_begun, tell, warn_of_containers
 from gnomon.gluon.block.hooks import HookHandle, attached
@@ -85,7 +85,7 @@ class Block(KeywordHints):
             if self._reg_params.get(name, value) is not value:
                 where = f"{type(self).__name__} {self.name!r}"
                 expected = "a name without a parameter: it would be overwritten"
-                raise ParamError(complaint(where, name, expected, repr(known)))
+                raise ParamError(complaint(where, name, expected, shown(known)))
             self._reg_params[name] = value
         super().__setattr__(name, value)
 
@@ -120,7 +120,7 @@ class Block(KeywordHints):
         try:
             match = None if select is None else re.compile(select).match
         except (re.error, TypeError) as error:
-            where, got = f"{type(self).__name__}.collect_params", f"{select!r:.60} ({error})"
+            where, got = f"{type(self).__name__}.collect_params", f"{shown(select)} ({error})"
             expected = "a regular expression"
             raise ParamError(complaint(where, "select", expected, got)) from None
         for block in self._blocks():
@@ -172,7 +172,7 @@ class Block(KeywordHints):
     def apply(self, fn: Callable[[Block], Any]) -> Block:
         """Call `fn` with every block inside, then with this one; the block."""
         if not callable(fn):
-            where, got = f"{type(self).__name__}.apply", f"{fn!r:.60}"
+            where, got = f"{type(self).__name__}.apply", shown(fn)
             raise TypeError(complaint(where, "fn", "a function of a block", got))
         for child in self._children.values():
             child.apply(fn)

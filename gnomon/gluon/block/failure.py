@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from gnomon.base import DTypeError, EngineError, GnomonError, ShapeError
+from gnomon.base import DTypeError, EngineError, GnomonError, ShapeError, shown
 from gnomon.ground.frames import shorten
 from gnomon.ndarray import NDArray
 
@@ -94,4 +94,4 @@ def _shown(x: Any) -> str:
     """An input in short."""
     if isinstance(x, (list, tuple)):
         return f"[{', '.join(map(_shown, x))}]"
-    return f"{x.shape} {x._dtype.name}" if isinstance(x, NDArray) else f"{x!r:.40}"
+    return f"{x.shape} {x._dtype.name}" if isinstance(x, NDArray) else shown(x)

@@ -17,7 +17,7 @@ import numpy as np
 
 from gnomon import ndarray as nd
 from gnomon import symbol as sym
-from gnomon.base import GnomonError, ParamError, complaint, nearest
+from gnomon.base import GnomonError, ParamError, complaint, nearest, shown
 from gnomon.context import Context, current_context
 from gnomon.gluon.block.base import Block
 from gnomon.gluon.block.compiled import Compiled
@@ -106,7 +106,7 @@ class HybridBlock(Block):
             raise _no_backend(where, backend)
         for key, value in kwargs.items():
             expected = f"one of {', '.join(FLAGS)}{nearest(key, FLAGS)}"
-            raise ParamError(complaint(where, key, expected, repr(value)))
+            raise ParamError(complaint(where, key, expected, shown(value)))
         values = static_alloc, static_shape, inline_limit, forward_bulk_size, backward_bulk_size
         flags = dict(zip(FLAGS, values, strict=True))
         self._active, self._flags = bool(active), flags

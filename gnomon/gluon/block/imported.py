@@ -7,7 +7,7 @@ from typing import Any
 
 from gnomon import ndarray as nd
 from gnomon import symbol as sym
-from gnomon.base import ParamError, complaint
+from gnomon.base import ParamError, complaint, shown
 from gnomon.dtype import wanted as wanted_dtype
 from gnomon.gluon.block.hybrid import HybridBlock
 from gnomon.gluon.block.structure import flatten
@@ -48,7 +48,7 @@ class SymbolBlock(HybridBlock):
         for x in variables:
             if not isinstance(x, sym.Symbol) or x._graph.outputs[0].node.op is not None:
                 expected = "variables: the symbol of an operator is computed"
-                raise ParamError(complaint("SymbolBlock", "inputs", expected, repr(x)))
+                raise ParamError(complaint("SymbolBlock", "inputs", expected, shown(x)))
         symbol = found[0] if len(found) == 1 else sym.Group(found)
         self._trace = Trace(variables, symbol, in_format, out_format)
         self._make_params()

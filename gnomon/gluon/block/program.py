@@ -33,7 +33,8 @@ class Lease:
         self.program, self.site, self.given = program, site, given
 
     def __del__(self) -> None:
-        self.site.give_back(self.program)
+        if hasattr(self, "given"):  # or an interrupt came before it was there
+            self.site.give_back(self.program)
 
 
 def gradients(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gnomon.base import complaint
+from gnomon.base import complaint, shown
 from gnomon.ndarray import NDArray
 from gnomon.symbol import Symbol
 
@@ -34,7 +34,7 @@ def flatten(args: Any, where: str, what: str) -> tuple[list[Any], Format]:
         return [None], -1
     if not isinstance(args, (list, tuple)):
         expected = "NDArrays, symbols or None, in lists perhaps"
-        raise InputError(complaint(where, what, expected, f"{args!r:.60} ({type(args).__name__})"))
+        raise InputError(complaint(where, what, expected, f"{shown(args)} ({type(args).__name__})"))
     flat, formats = [], []
     for each in args:
         parts, own = flatten(each, where, what)

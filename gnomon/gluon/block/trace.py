@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gnomon import symbol as sym
-from gnomon.base import GnomonError, ParamError, complaint
+from gnomon.base import GnomonError, ParamError, complaint, shown
 from gnomon.gluon.block.failure import explain
 from gnomon.gluon.block.structure import Format, flatten, regroup
 from gnomon.gluon.parameter import Parameter
@@ -61,7 +61,7 @@ def traced(block: Any, args: Sequence[Any]) -> Trace:
         raise
     outputs, out_format = flatten(found, where, "outputs")
     if not outputs or any(x is None for x in outputs):
-        raise TypeError(complaint(where, "outputs", "symbols", f"{found!r:.60}"))
+        raise TypeError(complaint(where, "outputs", "symbols", shown(found)))
     symbol = outputs[0] if len(outputs) == 1 else sym.Group(outputs)
     return Trace(variables, symbol, form, out_format)
 

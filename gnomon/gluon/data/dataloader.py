@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.base import GnomonError, KeywordHints, ParamError, complaint
+from gnomon.base import GnomonError, KeywordHints, ParamError, complaint, shown
 from gnomon.context import cpu_pinned
 from gnomon.gluon.data.batches import default_batchify_fn, default_mp_batchify_fn
 from gnomon.gluon.data.pool_iter import _MultiWorkerIter
@@ -111,7 +111,7 @@ class DataLoader(KeywordHints):
             kind = RandomSampler if shuffle else SequentialSampler
             if not hasattr(self._dataset, "__len__"):
                 expected = "a Dataset, or a sequence of samples"
-                got = f"{self._dataset!r:.60}"
+                got = shown(self._dataset)
                 raise TypeError(complaint("DataLoader", "dataset", expected, got))
             sampler = kind(len(self._dataset))
         return BatchSampler(sampler, batch_size, last_batch or "keep")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.base import KeywordHints, ParamError, check_kind, complaint
+from gnomon.base import KeywordHints, ParamError, check_kind, complaint, shown
 
 __all__ = ["BatchSampler", "FilterSampler", "RandomSampler", "Sampler", "SequentialSampler"]
 
@@ -83,11 +83,11 @@ class BatchSampler(Sampler):
 
     def __init__(self, sampler: Iterable[int], batch_size: int, last_batch: str = "keep") -> None:
         if last_batch not in LAST_BATCH:
-            got = repr(last_batch)
+            got = shown(last_batch)
             raise ParamError(complaint("BatchSampler", "last_batch", f"one of {LAST_BATCH}", got))
         whole = isinstance(batch_size, Integral)
         if not (whole or (isinstance(batch_size, float) and batch_size.is_integer())):
-            got = repr(batch_size)
+            got = shown(batch_size)
             raise ParamError(complaint("BatchSampler", "batch_size", "a whole number", got))
         if batch_size < 1:
             raise ParamError(complaint("BatchSampler", "batch_size", "1 or more", batch_size))

@@ -9,7 +9,7 @@ import numpy as np
 
 from gnomon import ndarray as nd
 from gnomon import symbol as sym
-from gnomon.base import ParamError, complaint, nearest
+from gnomon.base import ParamError, complaint, nearest, shown
 from gnomon.gluon.block import Block, HybridBlock
 from gnomon.gluon.nn.activations import Activation
 from gnomon.gluon.nn.norm import BatchNorm, BatchNormReLU, GroupNorm, InstanceNorm, LayerNorm
@@ -237,4 +237,4 @@ def _function(where: str, module: Any, function: Any) -> Any:
         return getattr(module, function)
     hint = nearest(function, dir(module)) if isinstance(function, str) else ""
     expected = f"a function, or the name of one in {module.__name__}{hint}"
-    raise ParamError(complaint(where, "function", expected, repr(function)))
+    raise ParamError(complaint(where, "function", expected, shown(function)))

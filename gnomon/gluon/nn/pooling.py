@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gnomon.base import ParamError, complaint
+from gnomon.base import ParamError, complaint, shown
 from gnomon.gluon.block import HybridBlock
 
 LAYOUTS = {1: ("NCW", "NWC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
@@ -22,7 +22,7 @@ def sizes(where: str, argument: str, value: Any, axes: int) -> tuple[int, ...]:
     found = (value,) * axes if not isinstance(value, (tuple, list)) else tuple(value)
     if len(found) != axes or not all(hasattr(n, "__index__") for n in found):
         expected = f"an integer, or {axes} of them"
-        raise ParamError(complaint(where, argument, expected, repr(value)))
+        raise ParamError(complaint(where, argument, expected, shown(value)))
     return tuple(map(int, found))
 
 

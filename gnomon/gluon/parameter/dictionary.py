@@ -10,7 +10,7 @@ import numpy as np
 
 from gnomon import dtype as dtypes
 from gnomon import ndarray as nd
-from gnomon.base import FormatError, ParamError, UnknownNameError, complaint, nearest
+from gnomon.base import FormatError, ParamError, UnknownNameError, complaint, nearest, shown
 from gnomon.context import Context
 from gnomon.gluon.parameter.constant import Constant
 from gnomon.gluon.parameter.parameter import Parameter
@@ -109,7 +109,7 @@ class ParameterDict:
         if value is not None:
             new = value.asnumpy() if isinstance(value, nd.NDArray) else np.asarray(value)
             if not np.array_equal(new, found.value.asnumpy()):
-                raise ParamError(complaint(where, "value", f"that of {name!r}", f"{new!r:.60}"))
+                raise ParamError(complaint(where, "value", f"that of {name!r}", shown(new)))
         return found
 
     def _found(self, name: str) -> Parameter | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from gnomon.base import complaint
+from gnomon.base import complaint, shown
 from gnomon.context import Context, current_context
 
 
@@ -30,7 +30,7 @@ def check_initializers(*given: Any) -> None:
     for init in given:
         if not (init is None or isinstance(init, str) or callable(init)):
             expected = "an Initializer, or the name of one"
-            raise TypeError(complaint("initialize", "init", expected, f"{init!r:.60}"))
+            raise TypeError(complaint("initialize", "init", expected, shown(init)))
 
 
 def contexts(ctx: Any) -> list[Context]:
@@ -44,5 +44,5 @@ def contexts(ctx: Any) -> list[Context]:
     found = list(ctx) if isinstance(ctx, Iterable) else [ctx]
     if not all(isinstance(each, Context) for each in found):
         expected = "a context or a list of them"
-        raise TypeError(complaint("initialize", "ctx", expected, f"{ctx!r:.60}"))
+        raise TypeError(complaint("initialize", "ctx", expected, shown(ctx)))
     return found

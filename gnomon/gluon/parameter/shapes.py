@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gnomon.base import complaint
+from gnomon.base import complaint, shown
 
 Shape = tuple[int, ...]
 
@@ -25,7 +25,7 @@ def as_shape(shape: Any) -> Shape | None:
     try:
         return tuple(map(int, shape)) if hasattr(shape, "__iter__") else (int(shape),)
     except (TypeError, ValueError, OverflowError):
-        got = f"{shape!r:.60}"
+        got = shown(shape)
         raise TypeError(complaint("Parameter", "shape", "a number or numbers", got)) from None
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from gnomon import ndarray as nd
 from gnomon import symbol as sym
-from gnomon.base import GnomonError, ParamError, ShapeError, complaint
+from gnomon.base import GnomonError, ParamError, ShapeError, complaint, shown
 from gnomon.gluon.block import HybridBlock
 from gnomon.gluon.parameter import Parameter
 from gnomon.gluon.rnn.cells import GRUCell, LSTMCell, RNNCell
@@ -277,7 +277,7 @@ class RNN(RNNLayer):
         **kwargs: Any,
     ) -> None:
         if activation not in ("relu", "tanh"):
-            got = repr(activation)
+            got = shown(activation)
             raise ParamError(complaint("RNN", "activation", "'relu' or 'tanh'", got))
         self._mode = f"rnn_{activation}"
         how = layout, dropout, bidirectional, input_size

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.base import GnomonError, check_kind, complaint
+from gnomon.base import GnomonError, check_kind, complaint, shown
 from gnomon.ground.frames import shorten
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.bounded_cache import LEARNT
@@ -91,14 +91,14 @@ def combine(name: str, lhs: Any, rhs: Any, out: Any = None) -> Any:
                 return with_number(name, lhs, rhs, out)
             if isinstance(rhs, np.ndarray):
                 return both(name, lhs, lhs._like(rhs), out)
-            raise TypeError(complaint(name, "rhs", "an NDArray or a number", f"{rhs!r:.60}"))
+            raise TypeError(complaint(name, "rhs", "an NDArray or a number", shown(rhs)))
         check_kind(name, "rhs", rhs, Array, "an NDArray, as lhs is none")
         if is_number(lhs):
             mirrored = _MIRRORED.get(name, name)
             return with_number(mirrored, rhs, lhs, out, left=mirrored == name)
         if isinstance(lhs, np.ndarray):
             return both(name, rhs._like(lhs), rhs, out)
-        raise TypeError(complaint(name, "lhs", "an NDArray or a number", f"{lhs!r:.60}"))
+        raise TypeError(complaint(name, "lhs", "an NDArray or a number", shown(lhs)))
     except GnomonError as error:  # the frames below tell a program nothing
         shorten(error)
         raise

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.base import DTypeError, complaint
+from gnomon.base import DTypeError, complaint, shown
 from gnomon.context import Context, cpu
 from gnomon.ground.record import put
 from gnomon.ndarray.core.elsewhere import ways
@@ -73,7 +73,7 @@ def imported(source: Any, around: Any) -> Any:
     """
     if not hasattr(source, "__dlpack__") and type(source).__name__ != "PyCapsule":
         expected = "a DLPack capsule, or an object with __dlpack__"
-        raise TypeError(complaint("from_dlpack", "dlpack", expected, f"{source!r:.60}"))
+        raise TypeError(complaint("from_dlpack", "dlpack", expected, shown(source)))
     holder = source if hasattr(source, "__dlpack__") else _Capsule(source)
     if holder.__dlpack_device__()[0] == _CUDA:
         return ways[_GPU].imported(holder)

@@ -6,16 +6,17 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from gnomon.base import ParamError, ShapeError, check_kind, complaint
+from gnomon.base import ParamError, check_kind, complaint, shown
 from gnomon.context import Context
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.bounded_cache import LEARNT
 from gnomon.ndarray.lazy.applied import Applied
 from gnomon.ndarray.lazy.invoke import invoke
 from gnomon.ops import registry
+from gnomon.ops.infer import check_count
 from gnomon.ops.namespace import Functions
 from gnomon.ops.param import kinds, told_apart
-from gnomon.ops.signature import ANY_KIND, dress, refused_input, shown, sort, spared_input
+from gnomon.ops.signature import ANY_KIND, dress, refused_input, sort, spared_input
 
 _TAIL = [inspect.Parameter(name, ANY_KIND, default=None) for name in ("out", "name")]
 
@@ -132,11 +133,15 @@ def _may_be_none(cls: Any, field: str) -> bool:
 
 
 def _out_at_the_end(cls: Any, args: tuple[Any, ...], out: Any) -> tuple[tuple[Any, ...], Any]:
-    """Positional arguments without `out`, which MXNet's wrappers take after all parameters."""
-    count = len(cls.input_names) + len(cls.fields)
-    if not (cls.variadic or cls.open_inputs) and out is None and len(args) == count + 1:
-        return args[:count], args[count]
-    return args, out
+    """Positional arguments without `out`, which MXNet's wrappers take after all parameters.
+
+    Where arrays stand in place of parameters, too many are given, and none is `out`.
+    """
+    first, count = len(cls.input_names), len(cls.input_names) + len(cls.fields)
+    if cls.variadic or cls.open_inputs or out is not None or len(args) != count + 1:
+        return args, out
+    surplus = first < count and is_array(args[first])
+    return (args, out) if surplus else (args[:count], args[count])
 
 
 def _without_holes(op: Any, inputs: list[Any]) -> list[Any]:
@@ -153,7 +158,7 @@ def _without_holes(op: Any, inputs: list[Any]) -> list[Any]:
 
 
 def _refuse_unwanted(op: Any, inputs: list[Any]) -> None:
-    """ShapeError where arrays are given that the parameters take away, as lengths without a flag.
+    """ParamError where arrays are given that the parameters take away, as lengths without a flag.
 
     By place the inputs that there are may follow each other: only more than these are too many.
     """
@@ -162,7 +167,7 @@ def _refuse_unwanted(op: Any, inputs: list[Any]) -> None:
     unwanted = [name for name in given if name not in names]
     if unwanted and len(given) > len(names):
         expected = refused_input(op, unwanted[0])
-        raise ShapeError(complaint(op.name, unwanted[0], expected, shown(given[unwanted[0]])))
+        raise ParamError(complaint(op.name, unwanted[0], expected, shown(given[unwanted[0]])))
 
 
 def _refuse_missing(op: Any, inputs: list[Any]) -> None:
@@ -181,12 +186,9 @@ def _missing(op: Any, name: str) -> ParamError:
 
 
 def _check_count(op: Any, inputs: list[Any]) -> None:
-    """ParamError unless each input has its array; ShapeError where more are given."""
+    """ParamError unless each input has its array, and there are no others."""
     _refuse_missing(op, inputs)
-    names = op.inputs()
-    if len(inputs) > len(names):
-        expected = f"{len(names)} of them: {', '.join(names) or 'none'}"
-        raise ShapeError(complaint(_shown(op), "inputs", expected, len(inputs)))
+    check_count(_shown(op), op.inputs(), len(inputs))
 
 
 def _shown(op: Any) -> str:

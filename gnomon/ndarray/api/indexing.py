@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from gnomon import engine
-from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, complaint
+from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, complaint, shown
 from gnomon.ground.record import put
 from gnomon.ndarray.api.arithmetic import is_number
 from gnomon.ndarray.api.methods import cast, copied
@@ -165,7 +165,7 @@ def _as_numpy(part: Any) -> Any:
     """
     if not isinstance(part, (*BASIC, bool, np.bool_, list, tuple, range, np.ndarray, Array)):
         expected = "integers, slices, '...', None, lists and arrays"
-        raise ParamError(complaint("NDArray", "key", expected, f"{part!r:.60}"))
+        raise ParamError(complaint("NDArray", "key", expected, shown(part)))
     if isinstance(part, Array):
         part = part.asnumpy()
     elif isinstance(part, (list, tuple)):
@@ -274,7 +274,7 @@ class Indexing(Array):
             check_write("NDArray.__setitem__", "self", self)
         if layout is None or not whole:
             expected = "all elements, while recording a value that is on the tape"
-            raise GnomonError(complaint("NDArray.__setitem__", "key", expected, f"{key!r:.60}"))
+            raise GnomonError(complaint("NDArray.__setitem__", "key", expected, shown(key)))
         view = self._at(self._chunk, layout, self._offset)
         view._assign(value)
         if view._tape is not None:
@@ -421,7 +421,7 @@ def _no_numbers(values: np.ndarray[Any, Any]) -> DTypeError:
     """The error about values that are no real numbers."""
     got = f"{values.dtype.name} of shape {values.shape}"
     if values.dtype.kind == "O":
-        got = f"{values.tolist()!r:.60}"
+        got = shown(values.tolist())
     return DTypeError(complaint("NDArray.__setitem__", "value", "real numbers", got))
 
 

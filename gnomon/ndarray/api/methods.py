@@ -6,7 +6,7 @@ import functools
 from typing import Any
 
 from gnomon import dtype as dtypes
-from gnomon.base import GnomonError, ShapeError, check_kind, complaint
+from gnomon.base import GnomonError, ShapeError, check_kind, complaint, shown
 from gnomon.context import Context
 from gnomon.ground.frames import shorten
 from gnomon.ndarray.api import functions
@@ -73,7 +73,7 @@ class Methods(Array):
         given = kwargs.pop("shape", None)
         reverse = kwargs.pop("reverse", False)
         for name, value in kwargs.items():
-            raise TypeError(complaint("reshape", name, "one of shape, reverse", f"{value!r:.60}"))
+            raise TypeError(complaint("reshape", name, "one of shape, reverse", shown(value)))
         if shape:
             given = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
         if given is None:

@@ -42,6 +42,10 @@ class Chunk(Var):
         self._hold(address, ctx, owner, nbytes, shared)
         return self
 
+    def has_value(self) -> bool:
+        """It was made around values."""
+        return True
+
     def _hold(self, address: int, ctx: Context, owner: Any, nbytes: int, shared: bool) -> None:
         """Set all slots: by native code from now on, where there may be such."""
         (Chunk._hold,) = methods((Chunk, held))  # type: ignore[method-assign]
@@ -66,6 +70,10 @@ class Pooled(Chunk):
     """Memory of the pool's, which goes back to its `shelf`."""
 
     __slots__ = ()
+
+    def has_value(self) -> bool:
+        """Whatever lay in it is none until something was written."""
+        return self.version > 0
 
 
 @native

@@ -158,7 +158,8 @@ class Forwarded(Node):
                 chunk.pending_readers.append(reader)
 
     def __del__(self) -> None:  # perhaps amidst whatever a thread does: without the lock
-        self._release()
+        if hasattr(self, "_reader"):  # or an interrupt came before it was there
+            self._release()
 
     def _chunks(self) -> list[Any]:
         """The memory of operands, but of states that changed, and of the values."""

@@ -8,6 +8,7 @@ from typing import Any
 from gnomon.base import ShapeError, complaint
 from gnomon.ndarray.core.layout import Layout
 from gnomon.ops.derive import shapes_of
+from gnomon.ops.infer import check_count
 
 
 def infer(
@@ -16,9 +17,7 @@ def infer(
     """Shape and dtype of every output; an error where inputs or `given` do not fit."""
     count = len(op.arguments())
     arguments, states = inputs[:count], inputs[count:]
-    if len(inputs) != len(op.inputs()):
-        expected = f"{len(op.inputs())} of them: {', '.join(op.inputs()) or 'none'}"
-        raise ShapeError(complaint(op.name, "inputs", expected, len(inputs)))
+    check_count(op.name, op.inputs(), len(inputs))
     outs = tuple([x.shape for x in given]) if given else (None,) * len(op.outputs())
     _, shapes, state_shapes = shapes_of(op, tuple([x.shape for x in arguments]), outs)
     out_types = [x._dtype for x in given or ()]

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from gnomon import engine
-from gnomon.base import GnomonError, ShapeError, complaint
+from gnomon.base import GnomonError, ShapeError, complaint, shown
 from gnomon.context import Context, current_context
 from gnomon.expr.node import Buffer, Expr
 from gnomon.ground.frames import shorten
@@ -160,7 +160,7 @@ def check_writes(op: Any, given: Sequence[Any], recorded: Sequence[Any]) -> None
     """
     for x in given:
         if not isinstance(x, Array):
-            raise TypeError(complaint(op.name, "out", "an NDArray", f"{x!r:.60}"))
+            raise TypeError(complaint(op.name, "out", "an NDArray", shown(x)))
         check_write(op.name, "out", x)
         if any(_share_memory(x, other) for other in recorded):
             expected = "while recording, memory that the operator does not read"

@@ -17,7 +17,7 @@ from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.chunk import Chunk
 from gnomon.ndarray.core.layout import dense, strided
 from gnomon.ops.host import HostOp
-from gnomon.ops.infer import known
+from gnomon.ops.infer import known, zero_is_unknown
 from gnomon.ops.op import Op
 from gnomon.ops.property import OpContext
 from gnomon.ops.requests import kNullOp, kWriteTo
@@ -41,7 +41,7 @@ def run(
     known_by_rules = type(op).infer_shape is Op.infer_shape
     infer = _by_rules if known_by_rules else _inferred
     kinds = tuple([x._dtype for x in arguments])
-    shapes, types = infer(op, tuple([x.shape for x in arguments]), kinds)
+    shapes, types = infer(op, tuple([x.shape for x in arguments]), kinds, zero_is_unknown())
     context = OpContext(is_train=train)
     if isinstance(op, HostOp) and not all(map(known, shapes)):
         shapes = sizes_now(op, inputs, context)
@@ -68,8 +68,10 @@ def run(
     return outputs, context
 
 
-def _inferred(op: Any, shapes: Sequence[Any], types: Sequence[DType]) -> tuple[Any, Any]:
-    """The shapes and dtypes of all outputs.
+def _inferred(
+    op: Any, shapes: Sequence[Any], types: Sequence[DType], as_set: bool
+) -> tuple[Any, Any]:
+    """The shapes and dtypes of all outputs, which may depend on how `np_shape` is set.
 
     Raises:
         ShapeError: an argument has another shape than the operator's rule says of it.

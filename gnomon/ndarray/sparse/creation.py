@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gnomon import dtype as dtypes
-from gnomon.base import ParamError, ShapeError, complaint
+from gnomon.base import ParamError, ShapeError, complaint, shown
 from gnomon.context import Context, current_context
 from gnomon.ndarray import create
 from gnomon.ndarray.api import elementwise, serialize
@@ -143,7 +143,7 @@ def cast_storage(data: Any = None, stype: Any = None, out: Any = None, name: Any
         ParamError: there is no such storage, or no way from one sparse storage to the other.
     """
     if not isinstance(data, Array):
-        raise TypeError(complaint("cast_storage", "data", "an array", f"{data!r:.60}"))
+        raise TypeError(complaint("cast_storage", "data", "an array", shown(data)))
     found = cast(data, stype)
     if out is None:
         return found
@@ -186,7 +186,7 @@ def _integers(source: Any) -> np.ndarray[Any, Any]:
         values = np.empty(0, object)
     if values.dtype.kind not in "iuf":
         expected = "whole numbers"
-        raise ParamError(complaint("sparse array", "indices", expected, f"{source!r:.60}"))
+        raise ParamError(complaint("sparse array", "indices", expected, shown(source)))
     if (values != np.trunc(values)).any():
         got = values[values != np.trunc(values)][0]
         raise ParamError(complaint("sparse array", "indices", "whole numbers", got))

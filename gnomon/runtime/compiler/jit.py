@@ -42,8 +42,8 @@ class Module:
     __slots__ = ("_addresses", "_region")
 
     def __init__(self, region: Region, addresses: dict[str, int]) -> None:
-        self._region: Region | None = region
         self._addresses = addresses
+        self._region: Region | None = region
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -69,7 +69,7 @@ class Module:
             region.free()
 
     def __del__(self, ending: Callable[[], bool] = sys.is_finalizing) -> None:
-        if not ending():
+        if hasattr(self, "_region") and not ending():  # or an interrupt came before it was there
             self.close()
 
 

@@ -78,7 +78,7 @@ class Storage:
             self._shelf.give(address)
 
     def __del__(self) -> None:
-        if self.address:
+        if getattr(self, "address", 0):  # or an interrupt came before it was there
             self._shelf.give(self.address)
 
     @property

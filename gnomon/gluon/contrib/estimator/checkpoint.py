@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.base import MissingFileError, ParamError, complaint
+from gnomon.base import MissingFileError, ParamError, complaint, shown
 from gnomon.gluon.contrib.estimator.events import BatchEnd, EpochEnd, TrainBegin, TrainEnd
 from gnomon.metric import EvalMetric
 
@@ -22,7 +22,7 @@ GROWING = ("acc", "f1", "mcc", "pearson", "pcc")
 def _direction(where: str, monitor: Any, mode: str) -> tuple[Callable[[float, float], bool], float]:
     """How a better value compares with the best so far, and the worst value there is."""
     if not isinstance(monitor, EvalMetric):
-        got = repr(monitor)
+        got = shown(monitor)
         raise ParamError(complaint(where, "monitor", "a metric of the estimator", got))
     if mode not in MODES:
         raise ParamError(complaint(where, "mode", f"one of {MODES}", repr(mode)))

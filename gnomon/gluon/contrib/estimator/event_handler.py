@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.base import ParamError, complaint
+from gnomon.base import ParamError, complaint, shown
 from gnomon.gluon.contrib.estimator.checkpoint import CheckpointHandler, EarlyStoppingHandler
 from gnomon.gluon.contrib.estimator.events import (
     BatchBegin,
@@ -91,7 +91,7 @@ def _metrics(where: str, metrics: Any) -> list[EvalMetric]:
     listed = list(metrics) if isinstance(metrics, (list, tuple)) else [metrics]
     for metric in listed:
         if not isinstance(metric, EvalMetric):
-            raise ParamError(complaint(where, "metrics", "metrics", repr(metric)))
+            raise ParamError(complaint(where, "metrics", "metrics", shown(metric)))
     return listed
 
 
@@ -157,7 +157,7 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
     ) -> None:
         if not (log_interval == "epoch" or (isinstance(log_interval, int) and log_interval > 0)):
             expected = "'epoch', or a number of batches"
-            got = repr(log_interval)
+            got = shown(log_interval)
             raise ParamError(complaint("LoggingHandler", "log_interval", expected, got))
         self.metrics = _metrics("LoggingHandler", metrics or [])
         self.log_interval, self.priority = log_interval, priority

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from numbers import Real
 from typing import Any, TypeVar
 
-from gnomon.base import ParamError, complaint
+from gnomon.base import ParamError, complaint, shown
 from gnomon.context import Context, cpu
 from gnomon.gluon.contrib.estimator.events import EventHandler
 from gnomon.gluon.data import DataLoader
@@ -43,14 +43,14 @@ def checked_metrics(argument: str, given: Any) -> list[EvalMetric]:
     found = [metric for each in listed(given) for metric in flat(each)]
     for metric in found:
         if not isinstance(metric, EvalMetric):
-            raise ParamError(complaint("Estimator", argument, "metrics", repr(metric)))
+            raise ParamError(complaint("Estimator", argument, "metrics", shown(metric)))
     return found
 
 
 def checked(argument: str, given: Any, kind: type[T], expected: str) -> T:
     """What is given; ParamError, with what was `expected`, where it is of another kind."""
     if not isinstance(given, kind):
-        raise ParamError(complaint("Estimator", argument, expected, repr(given)))
+        raise ParamError(complaint("Estimator", argument, expected, shown(given)))
     return given
 
 
@@ -85,7 +85,7 @@ def checked_limit(argument: str, given: float | None) -> int | None:
     if given is None:
         return None
     if not isinstance(given, Real) or given < 0 or given % 1:
-        raise ParamError(complaint("Estimator.fit", argument, "a whole number", repr(given)))
+        raise ParamError(complaint("Estimator.fit", argument, "a whole number", shown(given)))
     return int(given)
 
 
@@ -111,7 +111,7 @@ def checked_processor(given: Any) -> Any:
     """What is done with batches; ParamError where it has not the methods for it."""
     if not all(callable(getattr(given, name, None)) for name in ("fit_batch", "evaluate_batch")):
         expected = "an object with fit_batch() and evaluate_batch()"
-        raise ParamError(complaint("Estimator", "batch_processor", expected, repr(given)))
+        raise ParamError(complaint("Estimator", "batch_processor", expected, shown(given)))
     return given
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gnomon import ndarray as nd
-from gnomon.base import FormatError, MissingFileError, ParamError, complaint
+from gnomon.base import FormatError, MissingFileError, ParamError, complaint, shown
 from gnomon.gluon.data.dataset import Dataset, RecordFileDataset
 from gnomon.gluon.utils import check_sha1, download  # noqa: F401  MXNet's has it
 from gnomon.ground.files import read_bytes
@@ -298,7 +298,7 @@ class ImageListDataset(Dataset):
         if not numbers.size:
             expected = "labels and a path"
             where = f"row {number} of imglist"
-            raise FormatError(complaint("ImageListDataset", where, expected, f"{row!r:.80}"))
+            raise FormatError(complaint("ImageListDataset", where, expected, shown(row)))
         return str(self._root / str(path)), numbers
 
     def __getitem__(self, idx: int) -> Any:

@@ -12,11 +12,11 @@ from gnomon.gluon.contrib.nn import HybridConcurrent, Identity
 from gnomon.gluon.model_zoo.model_store import ROOT, load_pretrained, named
 
 # number of layers -> first channels, channels a layer, layers of each block
-SPECS = {
-    121: (64, 32, (6, 12, 24, 16)),
-    161: (96, 48, (6, 12, 36, 24)),
-    169: (64, 32, (6, 12, 32, 32)),
-    201: (64, 32, (6, 12, 48, 32)),
+densenet_spec = {
+    121: (64, 32, [6, 12, 24, 16]),
+    161: (96, 48, [6, 12, 36, 24]),
+    169: (64, 32, [6, 12, 32, 32]),
+    201: (64, 32, [6, 12, 48, 32]),
 }
 
 
@@ -110,10 +110,10 @@ def get_densenet(
     **kwargs: Any,
 ) -> DenseNet:
     """DenseNet of 121, 161, 169 or 201 layers; `pretrained` reads its parameters from `root`."""
-    if num_layers not in SPECS:
-        expected = f"one of {sorted(SPECS)}"
+    if num_layers not in densenet_spec:
+        expected = f"one of {sorted(densenet_spec)}"
         raise ParamError(complaint("get_densenet", "num_layers", expected, num_layers))
-    net = DenseNet(*SPECS[num_layers], **kwargs)
+    net = DenseNet(*densenet_spec[num_layers], **kwargs)
     if pretrained:
         load_pretrained(net, f"densenet{num_layers}", root, ctx)
     return net

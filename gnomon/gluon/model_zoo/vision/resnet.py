@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gnomon.base import ParamError, complaint
+from gnomon.base import ParamError, complaint, shown
 from gnomon.context import cpu
 from gnomon.gluon import nn
 from gnomon.gluon.block import HybridBlock
@@ -232,16 +232,19 @@ class ResNetV2(ResNet):
         self.features.add(nn.Flatten())
 
 
-BASIC, BOTTLENECK = (64, 64, 128, 256, 512), (64, 256, 512, 1024, 2048)
-# number of layers -> blocks of each stage, channels
-SPECS = {
-    18: ((2, 2, 2, 2), BASIC),
-    34: ((3, 4, 6, 3), BASIC),
-    50: ((3, 4, 6, 3), BOTTLENECK),
-    101: ((3, 4, 23, 3), BOTTLENECK),
-    152: ((3, 8, 36, 3), BOTTLENECK),
+# number of layers -> kind of block, blocks of each stage, channels
+resnet_spec = {
+    18: ("basic_block", [2, 2, 2, 2], [64, 64, 128, 256, 512]),
+    34: ("basic_block", [3, 4, 6, 3], [64, 64, 128, 256, 512]),
+    50: ("bottle_neck", [3, 4, 6, 3], [64, 256, 512, 1024, 2048]),
+    101: ("bottle_neck", [3, 4, 23, 3], [64, 256, 512, 1024, 2048]),
+    152: ("bottle_neck", [3, 8, 36, 3], [64, 256, 512, 1024, 2048]),
 }
-VERSIONS = {1: (ResNetV1, BasicBlockV1, BottleneckV1), 2: (ResNetV2, BasicBlockV2, BottleneckV2)}
+resnet_net_versions = [ResNetV1, ResNetV2]
+resnet_block_versions = [
+    {"basic_block": BasicBlockV1, "bottle_neck": BottleneckV1},
+    {"basic_block": BasicBlockV2, "bottle_neck": BottleneckV2},
+]
 
 
 def get_resnet(
@@ -261,15 +264,15 @@ def get_resnet(
     (1, 10)
     """
     for argument, given, known in (
-        ("version", version, VERSIONS),
-        ("num_layers", num_layers, SPECS),
+        ("version", version, (1, 2)),
+        ("num_layers", num_layers, resnet_spec),
     ):
         if given not in known:
             expected = f"one of {sorted(known)}"
-            raise ParamError(complaint("get_resnet", argument, expected, repr(given)))
-    layers, channels = SPECS[num_layers]
-    network, basic, bottleneck = VERSIONS[version]
-    net = network(basic if channels is BASIC else bottleneck, layers, channels, **kwargs)
+            raise ParamError(complaint("get_resnet", argument, expected, shown(given)))
+    kind, layers, channels = resnet_spec[num_layers]
+    block = resnet_block_versions[version - 1][kind]
+    net = resnet_net_versions[version - 1](block, layers, channels, **kwargs)
     if pretrained:
         load_pretrained(net, f"resnet{num_layers}_v{version}", root, ctx)
     return net

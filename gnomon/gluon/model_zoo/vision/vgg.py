@@ -11,9 +11,13 @@ from gnomon.gluon.block import HybridBlock
 from gnomon.gluon.model_zoo.model_store import ROOT, load_pretrained, named
 from gnomon.initializer import Xavier
 
-# number of layers -> convolutions of each block
-SPECS = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
-FILTERS = (64, 128, 256, 512, 512)
+# number of layers -> convolutions of each block, channels
+vgg_spec = {
+    11: ([1, 1, 2, 2, 2], [64, 128, 256, 512, 512]),
+    13: ([2, 2, 2, 2, 2], [64, 128, 256, 512, 512]),
+    16: ([2, 2, 3, 3, 3], [64, 128, 256, 512, 512]),
+    19: ([2, 2, 4, 4, 4], [64, 128, 256, 512, 512]),
+}
 
 
 class VGG(HybridBlock):
@@ -71,10 +75,10 @@ def get_vgg(
     **kwargs: Any,
 ) -> VGG:
     """VGG of 11, 13, 16 or 19 layers; `pretrained` reads its parameters from the folder `root`."""
-    if num_layers not in SPECS:
-        expected = f"one of {sorted(SPECS)}"
+    if num_layers not in vgg_spec:
+        expected = f"one of {sorted(vgg_spec)}"
         raise ParamError(complaint("get_vgg", "num_layers", expected, num_layers))
-    net = VGG(SPECS[num_layers], FILTERS, **kwargs)
+    net = VGG(*vgg_spec[num_layers], **kwargs)
     if pretrained:
         normal = "_bn" if kwargs.get("batch_norm") else ""
         load_pretrained(net, f"vgg{num_layers}{normal}", root, ctx)

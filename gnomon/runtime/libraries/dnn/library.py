@@ -168,7 +168,8 @@ class Owned:
         return self.handle.value or 0
 
     def __del__(self) -> None:
-        self._destroy(self.handle)
+        if hasattr(self, "_destroy"):  # or an interrupt came before it was there
+            self._destroy(self.handle)
 
 
 class Description(Owned):
