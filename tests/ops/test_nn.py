@@ -98,6 +98,8 @@ RECORDS = [
            stride=(2, 1), pad=(1, 0), adj=(1, 0)),
     record("Deconvolution", (1, 4, 3), (4, 1, 3), (2,), kernel=(3,), num_filter=2, num_group=2,
            no_bias=False, stride=(2,), target_shape=(5,)),
+    record("Deconvolution", (1, 2, 3), (2, 1, 3), kernel=(3,), num_filter=1, pad=(1,),
+           target_shape=(0,)),
     record("UpSampling", (1, 2, 2, 3), (2, 1, 4, 4), scale=2, sample_type="bilinear",
            num_filter=2, num_args=2),
     record("SVMOutput", (3, 4), LABELS, reference=lambda x, y: x, differentiable=()),
