@@ -244,6 +244,10 @@ def test_statistics_of_half_floats_are_float32():
         ("SoftmaxOutput", {}, [(5, 3), None], None, ([(5, 3), (5,)], [(5, 3)])),
         ("SoftmaxOutput", {"multi_output": 1}, [(5, 3, 7), None], None,
          ([(5, 3, 7), (5, 7)], [(5, 3, 7)])),
+        ("SoftmaxOutput", {"multi_output": 1}, [(5, 3, 7, 2), None], None,
+         ([(5, 3, 7, 2), (5, 14)], [(5, 3, 7, 2)])),
+        ("SoftmaxOutput", {"multi_output": 1}, [(5, 3), None], None,
+         ([(5, 3), (5, 1)], [(5, 3)])),
         ("LinearRegressionOutput", {}, [(5, 1), None], None, ([(5, 1), (5,)], [(5, 1)])),
     ],
 )  # fmt: skip
