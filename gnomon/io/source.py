@@ -47,11 +47,11 @@ class SourceIter(HandedOn):
     ) -> None:
         if not self.fields:
             raise TypeError("MXDataIter: it is a base: see ImageRecordIter, CSVIter, MNISTIter")
-        where, known = type(self).__name__, {n: v for n, v in options.items() if n in self.fields}
-        for name in (n for n in options if n not in known):
-            got = f"{options[name]!r}, ignored{nearest(name, self.fields)}"
-            expected = f"one of the options {', '.join(self.fields)}"
-            logging.warning(complaint(where, name, expected, got))
+        where = type(self).__name__
+        known = {name: value for name, value in options.items() if name in self.fields}
+        for name in (name for name in options if name not in known):
+            hint = nearest(name, self.fields)
+            logging.warning("%s: the unknown option %r is ignored%s", where, name, hint)
         values = parse_fields(where, self.fields, known)
         super().__init__(values.pop("batch_size"))
         self.__dict__.update(values)
