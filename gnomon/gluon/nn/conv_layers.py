@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 
-class ConvBase(HybridBlock):
+class _Conv(HybridBlock):
     """What convolutions share.
 
     Args:
@@ -59,10 +59,10 @@ class ConvBase(HybridBlock):
         activation: the name of an activation after it.
         use_bias: whether there is a bias for each channel.
         in_channels: the number of channels of the input; 0 leaves that to the first one.
+        op_name, adj: the operator, and what `Deconvolution` adds to the sizes of its output.
     """
 
-    _axes = 2
-    _transposed = False
+    _axes: int | None = None  # as many as the layout has where None
 
     def __init__(
         self,
@@ -78,13 +78,15 @@ class ConvBase(HybridBlock):
         use_bias: bool = True,
         weight_initializer: Any = None,
         bias_initializer: Any = "zeros",
-        adj: Any = 0,
+        op_name: str = "Convolution",
+        adj: Any = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        where, axes = type(self).__name__, self._axes
+        where = type(self).__name__
+        axes = self._axes or sum(axis in "DHW" for axis in layout or "") or 2
         layout = check_layout(where, layout, axes)
-        self._channels, self._in_channels = channels, in_channels
+        self._channels, self._in_channels, self._op_name = channels, in_channels, op_name
         self._kwargs = {
             "kernel": sizes(where, "kernel_size", kernel_size, axes),
             "stride": sizes(where, "strides", strides, axes),
@@ -95,7 +97,7 @@ class ConvBase(HybridBlock):
             "no_bias": not use_bias,
             "layout": layout,
         }
-        if self._transposed:
+        if adj is not None:
             self._kwargs["adj"] = sizes(where, "output_padding", adj, axes)
         if in_channels % groups or channels % groups:
             expected = f"a divisor of {in_channels} and {channels} channels"
@@ -115,7 +117,7 @@ class ConvBase(HybridBlock):
     def _weight_shape(self, layout: str, groups: int) -> tuple[int, ...]:
         """Channels of one side, those of a group of the other, and the window, as laid out."""
         first, second = self._channels, self._in_channels // groups
-        if self._transposed:
+        if self._op_name == "Deconvolution":
             first, second = self._in_channels, self._channels // groups
         window = dict(zip(layout.replace("N", "").replace("C", ""), self._window(), strict=True))
         return tuple({"N": first, "C": second, **window}[axis] for axis in layout)
@@ -128,12 +130,11 @@ class ConvBase(HybridBlock):
         return "conv"
 
     def hybrid_forward(self, F: Any, x: Any, weight: Any, bias: Any = None) -> Any:
-        function = F.Deconvolution if self._transposed else F.Convolution
-        found = function(x, weight, bias, name="fwd", **self._kwargs)
+        found = getattr(F, self._op_name)(x, weight, bias, name="fwd", **self._kwargs)
         return found if self.act is None else self.act(found)
 
     def __repr__(self) -> str:
-        known, axes = self._kwargs, self._axes
+        known, axes = self._kwargs, len(self._window())
         shape = self.weight.shape
         told = f"kernel_size={known['kernel']}, stride={known['stride']}"
         rows = (("padding", "pad", (0,) * axes), ("dilation", "dilate", (1,) * axes))
@@ -144,7 +145,7 @@ class ConvBase(HybridBlock):
         return f"{type(self).__name__}({shape[1] or None} -> {shape[0]}, {told})"
 
 
-class Conv1D(ConvBase):
+class Conv1D(_Conv):
     """Convolution along one axis."""
 
     _axes = 1
@@ -170,7 +171,7 @@ class Conv1D(ConvBase):
         super().__init__(channels, *window, *rest, **kwargs)
 
 
-class Conv2D(ConvBase):
+class Conv2D(_Conv):
     """Convolution along two axes.
 
     >>> import gnomon as mx
@@ -203,7 +204,7 @@ class Conv2D(ConvBase):
         super().__init__(channels, *window, *rest, **kwargs)
 
 
-class Conv3D(ConvBase):
+class Conv3D(_Conv):
     """Convolution along three axes."""
 
     _axes = 3
@@ -229,11 +230,10 @@ class Conv3D(ConvBase):
         super().__init__(channels, *window, *rest, **kwargs)
 
 
-class Conv1DTranspose(ConvBase):
+class Conv1DTranspose(_Conv):
     """The adjoint of `Conv1D`: each element of the input is spread over a window."""
 
     _axes = 1
-    _transposed = True
 
     def __init__(
         self,
@@ -254,10 +254,12 @@ class Conv1DTranspose(ConvBase):
     ) -> None:
         window = kernel_size, strides, padding, dilation, groups, layout
         rest = in_channels, activation, use_bias, weight_initializer, bias_initializer
-        super().__init__(channels, *window, *rest, adj=output_padding, **kwargs)
+        super().__init__(
+            channels, *window, *rest, op_name="Deconvolution", adj=output_padding, **kwargs
+        )
 
 
-class Conv2DTranspose(ConvBase):
+class Conv2DTranspose(_Conv):
     """The adjoint of `Conv2D`: each element of the input is spread over a window.
 
     >>> import gnomon as mx
@@ -268,7 +270,6 @@ class Conv2DTranspose(ConvBase):
     """
 
     _axes = 2
-    _transposed = True
 
     def __init__(
         self,
@@ -289,14 +290,15 @@ class Conv2DTranspose(ConvBase):
     ) -> None:
         window = kernel_size, strides, padding, dilation, groups, layout
         rest = in_channels, activation, use_bias, weight_initializer, bias_initializer
-        super().__init__(channels, *window, *rest, adj=output_padding, **kwargs)
+        super().__init__(
+            channels, *window, *rest, op_name="Deconvolution", adj=output_padding, **kwargs
+        )
 
 
-class Conv3DTranspose(ConvBase):
+class Conv3DTranspose(_Conv):
     """The adjoint of `Conv3D`: each element of the input is spread over a window."""
 
     _axes = 3
-    _transposed = True
 
     def __init__(
         self,
@@ -317,7 +319,9 @@ class Conv3DTranspose(ConvBase):
     ) -> None:
         window = kernel_size, strides, padding, dilation, groups, layout
         rest = in_channels, activation, use_bias, weight_initializer, bias_initializer
-        super().__init__(channels, *window, *rest, adj=output_padding, **kwargs)
+        super().__init__(
+            channels, *window, *rest, op_name="Deconvolution", adj=output_padding, **kwargs
+        )
 
 
 class ReflectionPad2D(HybridBlock):
