@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import logging
 import os
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from gnomon.base import FormatError, ParamError, complaint
+from gnomon.base import FormatError, ParamError, complaint, nearest
 from gnomon.context import cpu
 from gnomon.ground.files import is_remote, read_bytes
 from gnomon.io.desc import DataBatch
@@ -23,8 +24,10 @@ class SourceIter(HandedOn):
     A subclass says `_following`. Between batches `getdata` and its like give the parts of the
     current one, arrays, as MXNet's iterators over files do.
 
+    Unknown options are ignored, with a line in the log: many programs say some of other versions.
+
     Raises:
-        ParamError: an unknown option, one that is missing, a value that is not allowed.
+        ParamError: an option that is missing, a value that is not allowed.
     """
 
     fields: ClassVar[Mapping[str, Param]] = {}
@@ -44,7 +47,12 @@ class SourceIter(HandedOn):
     ) -> None:
         if not self.fields:
             raise TypeError("MXDataIter: it is a base: see ImageRecordIter, CSVIter, MNISTIter")
-        values = parse_fields(type(self).__name__, self.fields, options)
+        where = type(self).__name__
+        known = {name: value for name, value in options.items() if name in self.fields}
+        for name in (name for name in options if name not in known):
+            hint = nearest(name, self.fields)
+            logging.warning("%s: the unknown option %r is ignored%s", where, name, hint)
+        values = parse_fields(where, self.fields, known)
         super().__init__(values.pop("batch_size"))
         self.__dict__.update(values)
         self.data_name = data_name

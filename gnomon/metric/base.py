@@ -129,6 +129,8 @@ class EvalMetric(KeywordHints):
 
     def get_global_name_value(self) -> list[tuple[str, float]]:
         """`get_global()` as a list of (name, value) pairs."""
+        if not self._has_global_stats:  # a subclass may have its own `get_name_value`
+            return self.get_name_value()
         return _paired(self.get_global())
 
     def get_config(self) -> dict[str, Any]:

@@ -40,6 +40,10 @@ REACHED_BY = {
     "optimizer_initialized": "init_optimizer",
 }
 
+# Arguments of `fit` that are those of other methods
+STARTING = ("initializer", "arg_params", "aux_params", "allow_missing", "force_init")
+UPDATING = ("kvstore", "optimizer", "optimizer_params")
+
 
 class BaseModule(Computation):
     """Base of modules: a machine with parameters that takes batches and learns from them."""
@@ -130,7 +134,7 @@ class BaseModule(Computation):
         eval_metric.reset()
         actual_num_batch = 0
         for nbatch, eval_batch in _first(eval_data, num_batch):
-            self.prepare(eval_batch, sparse_row_id_fn)
+            self.prepare(eval_batch, sparse_row_id_fn=sparse_row_id_fn)
             self.forward(eval_batch, is_train=False)
             self._measure(eval_metric, eval_batch)
             _call(batch_end_callback, epoch, nbatch, eval_metric, locals())
@@ -155,7 +159,7 @@ class BaseModule(Computation):
         self._need("iter_predict", "binded", "params_initialized")
         _rewound("iter_predict", eval_data, reset)
         for nbatch, batch in _first(eval_data, num_batch):
-            self.prepare(batch, sparse_row_id_fn)
+            self.prepare(batch, sparse_row_id_fn=sparse_row_id_fn)
             self.forward(batch, is_train=False)
             pad = batch.pad or 0
             yield [out[0 : out.shape[0] - pad] for out in self.get_outputs()], nbatch, batch
@@ -232,26 +236,39 @@ class BaseModule(Computation):
         metric = metrics.create(eval_metric)
         check = metric if validation_metric is None else metrics.create(validation_metric)
         self._need_labels(train_data)
-        self.bind(
-            data_shapes=train_data.provide_data,
-            label_shapes=train_data.provide_label,
-            for_training=True,
-            force_rebind=force_rebind,
-        )
-        if monitor is not None:
-            self.install_monitor(monitor)
-        self.init_params(initializer, arg_params, aux_params, allow_missing, force_init)
-        self.init_optimizer(kvstore, optimizer, optimizer_params)
+        self._begin(given)
         for epoch in range(begin_epoch, num_epoch):
             self._fit_epoch(given, metric, epoch)
             params = self._synchronized()
             for callback in as_list(epoch_end_callback):
                 callback(epoch, self.symbol, *params)
             if eval_data is not None:
-                callbacks = eval_batch_end_callback, eval_end_callback
-                scored = self.score(eval_data, check, None, *callbacks, epoch=epoch)
+                scored = self.score(
+                    eval_data,
+                    check,
+                    batch_end_callback=eval_batch_end_callback,
+                    score_end_callback=eval_end_callback,
+                    epoch=epoch,
+                )
                 self._log(epoch, "Validation", scored)
             train_data.reset()
+
+    def _begin(self, given: dict[str, Any]) -> None:
+        """Bind and initialize, as the arguments of `fit` say.
+
+        Arguments go by their names, as in MXNet: a module of a user may take keywords alone.
+        """
+        train_data = given["train_data"]
+        self.bind(
+            data_shapes=train_data.provide_data,
+            label_shapes=train_data.provide_label,
+            for_training=True,
+            force_rebind=given["force_rebind"],
+        )
+        if given["monitor"] is not None:
+            self.install_monitor(given["monitor"])
+        self.init_params(**{name: given[name] for name in STARTING})
+        self.init_optimizer(**{name: given[name] for name in UPDATING})
 
     def _need_labels(self, train_data: Any) -> None:
         """Raises ParamError where the network takes labels and `train_data` has none."""
@@ -281,7 +298,7 @@ class BaseModule(Computation):
         while not end_of_batch:
             if monitor is not None:
                 monitor.tic()
-            self.prepare(data_batch, given["sparse_row_id_fn"])
+            self.prepare(data_batch, sparse_row_id_fn=given["sparse_row_id_fn"])
             self.forward_backward(data_batch)
             self.update()
             self._measure(eval_metric, data_batch)

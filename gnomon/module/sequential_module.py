@@ -123,7 +123,16 @@ class SequentialModule(BaseModule):
             if self._metas[k].get("auto_wiring"):
                 data_shapes = _wired(k, module, data_shapes)
             need_grad = for_training and (inputs_need_grad or k > 0)
-            module.bind(data_shapes, labels, for_training, need_grad, force_rebind, None, grad_req)
+            # By name, here and below, as in MXNet: modules of users may take keywords alone.
+            module.bind(
+                data_shapes=data_shapes,
+                label_shapes=labels,
+                for_training=for_training,
+                inputs_need_grad=need_grad,
+                force_rebind=force_rebind,
+                shared_module=None,
+                grad_req=grad_req,
+            )
             data_shapes = module.output_shapes
         self._label_shapes = label_shapes if used else None
         self.for_training, self.inputs_need_grad = for_training, inputs_need_grad
@@ -157,7 +166,12 @@ class SequentialModule(BaseModule):
         self._need("init_params", "binded")
         for module in self._modules:
             module.init_params(
-                initializer, arg_params, aux_params, allow_missing, force_init, allow_extra=True
+                initializer=initializer,
+                arg_params=arg_params,
+                aux_params=aux_params,
+                allow_missing=allow_missing,
+                force_init=force_init,
+                allow_extra=True,
             )
         self._refuse_doubles()
         self.params_initialized = True
@@ -188,7 +202,12 @@ class SequentialModule(BaseModule):
             self.logger.warning("optimizer already initialized, ignoring...")
             return
         for module in self._modules:
-            module.init_optimizer(kvstore, optimizer, optimizer_params, force_init)
+            module.init_optimizer(
+                kvstore=kvstore,
+                optimizer=optimizer,
+                optimizer_params=optimizer_params,
+                force_init=force_init,
+            )
         self.optimizer_initialized = True
 
     # --- one batch ---
@@ -199,7 +218,7 @@ class SequentialModule(BaseModule):
         label = list(labels_of(data_batch))
         batch = data_batch
         for k, module in enumerate(self._modules):
-            module.forward(batch, is_train)
+            module.forward(batch, is_train=is_train)
             if k + 1 < len(self._modules):
                 names = [desc[0] for desc in self._modules[k + 1].data_shapes]
                 data = module.get_outputs()
@@ -216,7 +235,7 @@ class SequentialModule(BaseModule):
         """Compute the gradients, from the last module to the first."""
         self._need("backward", "binded", "params_initialized")
         for k in reversed(range(len(self._modules))):
-            self._modules[k].backward(out_grads)
+            self._modules[k].backward(out_grads=out_grads)
             if k:
                 out_grads = self._modules[k].get_input_grads()
 

@@ -116,6 +116,8 @@ def _filled(name: str, shape: Any, ctx: Any, dtype: Any, out: Any) -> Any:
     Raises:
         ShapeError: an axis of 0, unless shapes mean what they do in NumPy.
     """
+    if isinstance(shape, str):  # as operators take it, "(2, 3)"
+        shape = registry.find(name).parse({"shape": shape}).shape
     sizes = _shape(shape)
     if out is None and 0 in sizes and not config.get("np_shape"):
         expected = "sizes above 0: 0 is one that is not known, unless mx.util.np_shape is on"

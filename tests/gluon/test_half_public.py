@@ -18,6 +18,7 @@ from gnomon.gluon.block import _flatten, _regroup
 from gnomon.gluon.data.dataloader import ForkingPickler, _as_in_context, _MultiWorkerIter
 from gnomon.gluon.loss import _apply_weighting, _reshape_like
 from gnomon.gluon.model_zoo.model_store import _model_sha1
+from gnomon.gluon.nn.conv_layers import _Conv
 from gnomon.gluon.utils import _get_repo_file_url, _get_repo_url
 from gnomon.image import _get_interp_method
 
@@ -55,6 +56,32 @@ def test_losses():
     assert weighted.asnumpy().tolist() == [[0.5] * 3, [1.0] * 3]
     assert _apply_weighting(mx.nd, loss) is loss
     assert _reshape_like(mx.nd, mx.nd.ones((4, 1)), mx.nd.ones((4,))).shape == (4,)
+
+
+def test_convolutions():
+    class Standardized(mx.gluon.nn.Conv2D):
+        """Written as MXNet's users write it, who copy its `hybrid_forward`."""
+
+        def hybrid_forward(self, F, x, weight, bias=None):
+            away = F.broadcast_sub(weight, weight.mean(axis=(1, 2, 3), keepdims=True))
+            found = getattr(F, self._op_name)(x, away, bias, name="fwd", **self._kwargs)
+            return found if self.act is None else self.act(found)
+
+    layer = Standardized(3, 2, activation="relu", in_channels=2)
+    layer.initialize(mx.init.One())
+    layer.hybridize()
+    assert layer(mx.nd.ones((1, 2, 4, 4))).asnumpy().tolist() == np.zeros((1, 3, 3, 3)).tolist()
+    spread = _Conv(
+        2, (3,), (2,), (1,), (1,), 1, "NCW", 0, None, False, None, "zeros", "Deconvolution", (1,)
+    )
+    spread.initialize(mx.init.One())
+    assert spread(mx.nd.ones((1, 3, 4))).shape == (1, 2, 8)
+    assert repr(spread) == "_Conv(2 -> 3, kernel_size=(3,), stride=(2,), padding=(1,), bias=False)"
+    assert (
+        isinstance(layer, _Conv) and mx.gluon.nn.Conv3DTranspose(1, 1)._op_name == "Deconvolution"
+    )
+    with pytest.raises(ValueError, match="layout"):
+        _Conv(2, 3, layout="NC")
 
 
 def test_addresses(monkeypatch):

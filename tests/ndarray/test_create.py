@@ -58,6 +58,7 @@ def test_what_holds_no_numbers_is_refused(source):
 def test_filled_arrays():
     assert nd.zeros(3).shape == (3,)
     assert (nd.zeros((2, 3)).asnumpy() == 0).all()
+    assert nd.zeros("(2, 3)").shape == nd.ones("[2,3]").shape == (2, 3)
     assert (nd.ones((2, 3), dtype="int8").asnumpy() == 1).all()
     assert nd.full((2,), 3.5).asnumpy().tolist() == [3.5, 3.5]
     assert nd.empty((2, 3), dtype="float64").asnumpy().shape == (2, 3)

@@ -69,7 +69,7 @@ def test_convolution_of_other_layouts():
     weighted(
         "Deconvolution", reals(1, 2, 4, 4), reals(2, 3, 3, 3), kernel=(3, 3), num_filter=3, **more
     )
-    more = {"pad": (1, 1), "adj": (1, 0), "stride": (2, 2)}
+    more = {"pad": (1, 1), "adj": (1, 0), "stride": (2, 2), "target_shape": (0, 0)}
     weighted(
         "Deconvolution", reals(1, 2, 4, 4), reals(2, 3, 3, 3), kernel=(3, 3), num_filter=3, **more
     )

@@ -293,3 +293,46 @@ def test_no_monitor_sees_a_module_in_python():
     for module in (chain, mx.mod.PythonLossModule()):
         with pytest.raises(NotImplementedError, match="PythonLossModule must define install_monit"):
             module.install_monitor(mx.mon.Monitor(1))
+
+
+def test_modules_of_users_get_arguments_by_name():
+    told = []
+
+    class Keyed(mx.mod.Module):
+        """Takes keywords alone, where MXNet gives them."""
+
+        def bind(self, *, data_shapes, label_shapes, for_training, force_rebind, **words):
+            told.append(sorted(words))
+            super().bind(
+                data_shapes, label_shapes, for_training, force_rebind=force_rebind, **words
+            )
+
+        def init_params(self, **words):
+            super().init_params(**words)
+
+        def init_optimizer(self, **words):
+            super().init_optimizer(**words)
+
+        def forward(self, data_batch, *, is_train):
+            super().forward(data_batch, is_train)
+
+        def backward(self, *, out_grads=None):
+            super().backward(out_grads)
+
+        def score(self, eval_data, eval_metric, *, epoch, **words):
+            told.append((epoch, sorted(words)))
+            return super().score(eval_data, eval_metric, **words)
+
+        def prepare(self, data_batch, *, sparse_row_id_fn):
+            super().prepare(data_batch, sparse_row_id_fn)
+
+    x = mx.sym.Variable("data")
+    dense = mx.sym.FullyConnected(x, num_hidden=3, name="a")
+    data = mx.io.NDArrayIter(np.ones((4, 2), "float32"), np.arange(4) % 3, batch_size=2)
+    Keyed(mx.sym.SoftmaxOutput(dense, name="softmax")).fit(data, data, num_epoch=1)
+    chain = mx.mod.SequentialModule().add(Keyed(dense, label_names=None))
+    chain.add(Keyed(mx.sym.SoftmaxOutput(x, name="softmax")), take_labels=True, auto_wiring=True)
+    data.reset()
+    chain.fit(data, num_epoch=1)
+    wiring = ["grad_req", "inputs_need_grad", "shared_module"]
+    assert told == [[], (0, ["batch_end_callback", "score_end_callback"]), wiring, wiring]

@@ -386,7 +386,6 @@ def test_mean_image_is_made_and_read(rec, tmp_path):
         ({"data_shape": (3, 8)}, "channels, height, width"),
         ({"data_shape": (2, 8, 8)}, "1, 3 or 4"),
         ({"batch_size": 0}, "batch_size"),
-        ({"preprocess_thread": 2}, "did you mean 'preprocess_threads'"),
         ({"aug_seq": "mine"}, "aug_default"),
         ({"inter_method": 7}, "inter_method"),
         ({"std_r": 0}, "std_r"),

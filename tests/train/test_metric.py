@@ -115,6 +115,20 @@ def test_metrics_of_users():
     assert half.get() == half.get_global() == ("half", 0.5)
 
 
+def test_an_own_list_of_names_and_values_counts():
+    class Tasks(metrics.EvalMetric):
+        """Two values, told as no list."""
+
+        def get(self):
+            return zip(("left", 1.0), ("right", 2.0), strict=True)
+
+        def get_name_value(self):
+            names, values = self.get()
+            return list(zip(names, values, strict=True))
+
+    assert Tasks("tasks").get_global_name_value() == [("left", 1.0), ("right", 2.0)]
+
+
 @pytest.mark.parametrize(
     ("name", "labels", "preds", "words"),
     [

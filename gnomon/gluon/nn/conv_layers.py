@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from gnomon.base import ParamError, complaint
 from gnomon.gluon.block import HybridBlock
@@ -47,22 +47,22 @@ __all__ = [
 ]
 
 
-class ConvBase(HybridBlock):
+class _Conv(HybridBlock):
     """What convolutions share.
 
     Args:
         channels: the number of channels of the output.
         kernel_size: the window, a size an axis.
-        strides, padding, dilation: of the window, a number an axis or one for all.
+        strides, padding, dilation: of the window, a number an axis.
         groups: how many groups of channels are convolved apart.
-        layout: the order of the axes, with N, C and D, H, W; None for channels first.
+        layout: the order of the axes, with N, C and D, H, W.
         activation: the name of an activation after it.
         use_bias: whether there is a bias for each channel.
         in_channels: the number of channels of the input; 0 leaves that to the first one.
+        op_name, adj: the operator, and what `Deconvolution` adds to the sizes of its output.
     """
 
-    _axes: ClassVar[int]
-    _transposed: ClassVar[bool] = False
+    _axes: int | None = None  # as many as the layout has where None
 
     def __init__(
         self,
@@ -73,17 +73,20 @@ class ConvBase(HybridBlock):
         dilation: Any = 1,
         groups: int = 1,
         layout: str | None = None,
+        in_channels: int = 0,
         activation: str | None = None,
         use_bias: bool = True,
         weight_initializer: Any = None,
         bias_initializer: Any = "zeros",
-        in_channels: int = 0,
+        op_name: str = "Convolution",
+        adj: Any = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        where, axes = type(self).__name__, self._axes
+        where = type(self).__name__
+        axes = self._axes or sum(axis in "DHW" for axis in layout or "") or 2
         layout = check_layout(where, layout, axes)
-        self._channels, self._in_channels = channels, in_channels
+        self._channels, self._in_channels, self._op_name = channels, in_channels, op_name
         self._kwargs = {
             "kernel": sizes(where, "kernel_size", kernel_size, axes),
             "stride": sizes(where, "strides", strides, axes),
@@ -94,6 +97,8 @@ class ConvBase(HybridBlock):
             "no_bias": not use_bias,
             "layout": layout,
         }
+        if adj is not None:
+            self._kwargs["adj"] = sizes(where, "output_padding", adj, axes)
         if in_channels % groups or channels % groups:
             expected = f"a divisor of {in_channels} and {channels} channels"
             raise ParamError(complaint(where, "groups", expected, groups))
@@ -112,7 +117,7 @@ class ConvBase(HybridBlock):
     def _weight_shape(self, layout: str, groups: int) -> tuple[int, ...]:
         """Channels of one side, those of a group of the other, and the window, as laid out."""
         first, second = self._channels, self._in_channels // groups
-        if self._transposed:
+        if self._op_name == "Deconvolution":
             first, second = self._in_channels, self._channels // groups
         window = dict(zip(layout.replace("N", "").replace("C", ""), self._window(), strict=True))
         return tuple({"N": first, "C": second, **window}[axis] for axis in layout)
@@ -125,12 +130,11 @@ class ConvBase(HybridBlock):
         return "conv"
 
     def hybrid_forward(self, F: Any, x: Any, weight: Any, bias: Any = None) -> Any:
-        function = F.Deconvolution if self._transposed else F.Convolution
-        found = function(x, weight, bias, name="fwd", **self._kwargs)
+        found = getattr(F, self._op_name)(x, weight, bias, name="fwd", **self._kwargs)
         return found if self.act is None else self.act(found)
 
     def __repr__(self) -> str:
-        known, axes = self._kwargs, self._axes
+        known, axes = self._kwargs, len(self._window())
         shape = self.weight.shape
         told = f"kernel_size={known['kernel']}, stride={known['stride']}"
         rows = (("padding", "pad", (0,) * axes), ("dilation", "dilate", (1,) * axes))
@@ -139,6 +143,30 @@ class ConvBase(HybridBlock):
         told += "" if self.bias else ", bias=False"
         told += f", {self.act}" if self.act else ""
         return f"{type(self).__name__}({shape[1] or None} -> {shape[0]}, {told})"
+
+
+class ConvBase(_Conv):
+    """What `Conv1D` and its like share: the order in which they are given what `_Conv` is."""
+
+    def __init__(
+        self,
+        channels: int,
+        kernel_size: Any,
+        strides: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        layout: str | None = None,
+        activation: str | None = None,
+        use_bias: bool = True,
+        weight_initializer: Any = None,
+        bias_initializer: Any = "zeros",
+        in_channels: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        window = kernel_size, strides, padding, dilation, groups, layout
+        rest = in_channels, activation, use_bias, weight_initializer, bias_initializer
+        super().__init__(channels, *window, *rest, **kwargs)
 
 
 class Conv1D(ConvBase):
@@ -166,10 +194,8 @@ class Conv3D(ConvBase):
     _axes = 3
 
 
-class ConvTransposeBase(ConvBase):
+class ConvTransposeBase(_Conv):
     """What transposed convolutions share: `output_padding` widens the output at its end."""
-
-    _transposed = True
 
     def __init__(
         self,
@@ -188,11 +214,10 @@ class ConvTransposeBase(ConvBase):
         in_channels: int = 0,
         **kwargs: Any,
     ) -> None:
-        adj = sizes(type(self).__name__, "output_padding", output_padding, self._axes)
         window = kernel_size, strides, padding, dilation, groups, layout
-        rest = activation, use_bias, weight_initializer, bias_initializer, in_channels
-        super().__init__(channels, *window, *rest, **kwargs)
-        self._kwargs["adj"] = adj
+        rest = in_channels, activation, use_bias, weight_initializer, bias_initializer
+        how = {"op_name": "Deconvolution", "adj": output_padding}
+        super().__init__(channels, *window, *rest, **how, **kwargs)
 
 
 class Conv1DTranspose(ConvTransposeBase):

@@ -77,7 +77,7 @@ def write_deconvolution(w: Writer, x: Call) -> str:
 def transposed(w: Writer, x: Call, op: Any, inputs: Sequence[str]) -> str:
     """The transpose of a convolution that `op` describes."""
     n = len(op.kernel)
-    if op.target_shape:
+    if any(op.target_shape):
         pad, adj = op.cut(op.spread(x.dims()[2:]))
     else:
         pad, adj = (window.per_axis(op, name, 0, n) for name in ("pad", "adj"))

@@ -22,7 +22,9 @@ class Deconvolution(Op):
     dilate: Dims = param((), low=1, doc="Distance of a window's elements; 1 where empty.")
     pad: Dims = param((), low=0, doc="What is cut off around the output; nothing where empty.")
     adj: Dims = param((), low=0, doc="What is added at the end of the output; nothing where empty.")
-    target_shape: Dims = param((), low=1, doc="Sizes of the output, instead of `pad` and `adj`.")
+    target_shape: Dims = param(
+        (), low=0, doc="Sizes of the output, instead of `pad` and `adj`; zeros alone say nothing."
+    )
     num_filter: int = param(low=1, doc="Channels of the output.")
     num_group: int = param(1, low=1, doc="Groups of channels that see each other.")
     workspace: int = param(512, low=0, doc="No meaning here.")
@@ -55,7 +57,7 @@ class Deconvolution(Op):
 
     def cut(self, whole: list[int]) -> tuple[window.Sizes, window.Sizes]:
         """What is cut off on either side, and what is added at the end."""
-        if self.target_shape:
+        if any(self.target_shape):
             rest = [w - t for w, t in zip(whole, self.target_shape, strict=True)]
             return tuple((r + 1) // 2 for r in rest), tuple(r % 2 for r in rest)
         n = len(self.kernel)

@@ -7,7 +7,7 @@ from typing import Any
 from gnomon.dtype import int64
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, cast
-from gnomon.ops.infer import Shapes, times
+from gnomon.ops.infer import UNKNOWN, Shapes, times
 from gnomon.ops.nn.softmax import softmax, spread
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import param
@@ -45,7 +45,8 @@ class SoftmaxOutput(Op):
         s.same("data", "output")
         data = s.need("data")
         if s["label"] is None:
-            s["label"] = (data[0], *data[2:]) if self.multi_output else data[:-1]
+            places = UNKNOWN if UNKNOWN in data[2:] else times(data[2:])
+            s["label"] = (data[0], places) if self.multi_output else data[:-1]
             return
         label = s.need("label")
         fits = {times(data), times(data[:-1]), times(data[:1]), times((data[0], *data[2:]))}
