@@ -15,7 +15,7 @@ from gnomon.expr.node import Buffer
 from gnomon.runtime.devices import pool
 from gnomon.runtime.execution import threads
 from gnomon.runtime.kernels.family import family_of
-from gnomon.runtime.kernels.template import Template
+from gnomon.runtime.kernels.template import Copy, Template
 from gnomon.runtime.kernels.workspace import KEPT_BYTES, RUNS, Reused, working_memory
 from gnomon.runtime.libraries import gemm
 from gnomon.runtime.statements.prepare import Store, prepare
@@ -170,6 +170,48 @@ def test_memory_that_is_used_again_grows_and_stays():
     assert first.address  # steps may lie there still
 
 
+def test_memory_for_the_larger_of_two_that_grow_at_once_is_large_enough(monkeypatch):
+    appended, over = threading.Event(), threading.Event()
+
+    class Slow(list):
+        def append(self, storage):
+            super().append(storage)
+            if storage.nbytes == 1000:
+                appended.set()
+                over.wait(5)
+
+    def allocate(nbytes):
+        if nbytes == 10:
+            larger.start()
+            appended.wait(5)
+        return take(nbytes)
+
+    memory, found, take = Reused(), [], pool.allocate
+    memory._storages = Slow()
+    larger = threading.Thread(target=lambda: found.append(memory.of(1000)))
+    monkeypatch.setattr(pool, "allocate", allocate)
+    assert memory.of(10).nbytes >= 10
+    over.set()
+    larger.join()
+    assert found[0].nbytes >= 1000
+
+
+def test_an_exception_leaves_the_stream_no_copy_without_memory(monkeypatch):
+    """Its temporaries would lie at stand-in addresses."""
+    shapes, value = CASES["product of a map"]
+    made, arrays = Template(making(shapes, value), len(shapes)), operands(shapes, 0)
+    addresses = [address(a) for a in arrays]
+
+    def work_in(copy, storage):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Copy, "work_in", work_in)
+        made.task(addresses)
+    made.task(addresses)
+    assert made._streamed.memory is not None
+
+
 def test_members_of_a_family_work_in_memory_of_their_own_size():
     """The first one's work was too little for several tasks, so that it had no partial sums."""
     shapes = (10,), ()
@@ -195,7 +237,7 @@ def test_copies_of_kernels_have_memory_of_their_own_and_are_not_planned_again(na
     work = Template(make, len(shapes))
     copies = [work.own() for _ in range(3)]
     assert len(made) == 1 and len(made[0]) > 1
-    memory = [copy._memory for copy in copies]
+    memory = [copy.memory for copy in copies]
     assert all(memory) and len({storage.address for storage in memory}) == len(copies)
     arrays = [operands(shapes, seed) for seed in range(3)]
     for copy, each in zip(copies, arrays, strict=True):

@@ -88,7 +88,7 @@ class Copy:
     """One set of steps, with its blocks, of which `take` says what a run fills in."""
 
     __slots__ = (
-        "_at", "_memory", "_parts", "_streamed", "blocks", "call", "needs", "slots", "step",
+        "_at", "_parts", "_streamed", "blocks", "call", "memory", "needs", "slots", "step",
         "steps", "words",
     )  # fmt: skip
 
@@ -104,7 +104,7 @@ class Copy:
         self.needs = needs
         self._parts = [(self.blocks[block].words, word, off) for block, word, off in needs.words]
         self._at = 0  # where they are
-        self._memory: Storage | None = None
+        self.memory: Storage | None = None  # that it keeps
         self._streamed: Streamed | None = None
 
     def take(self, places: Sequence[Place]) -> None:
@@ -114,7 +114,7 @@ class Copy:
     def run(self, addresses: Sequence[int], done: Done) -> None:
         """Do the work on these operands, once; no other run may be using this copy."""
         self.place(addresses)
-        if self._memory is not None or not self.needs.nbytes:
+        if self.memory is not None or not self.needs.nbytes:
             self.call(done)
             return
         memory = RUNS.take(self.needs.nbytes)
@@ -134,7 +134,7 @@ class Copy:
     def work_in(self, storage: Storage) -> None:
         """As `work_at`, for good: the copy keeps the memory."""
         self.work_at(storage.address)
-        self._memory = storage
+        self.memory = storage
 
     def place(self, addresses: Sequence[int]) -> None:
         """From now on the operands are at these addresses."""
@@ -330,9 +330,10 @@ class Template:
         """The work as a task of the stream, which runs one at a time: all use one copy."""
         copy = self._streamed
         if copy is None:
-            copy = self._streamed = self.reserve()
+            copy = self.reserve()
             if 0 < copy.needs.nbytes <= KEPT_BYTES:
                 copy.work_in(STREAM.of(copy.needs.nbytes))
+            self._streamed = copy  # at last: others use it as it is, after an exception too
         if copy.needs.nbytes <= KEPT_BYTES:
             return Task(copy.step, copy.pairs(addresses), keep=keep, timed=self)
         memory = pool.allocate(copy.needs.nbytes)

@@ -83,10 +83,11 @@ class Reused:
 
     def of(self, nbytes: int) -> Storage:
         """At least so many bytes."""
-        most = self._storages[-1].nbytes if self._storages else 0
-        if most < nbytes:
-            self._storages.append(pool.allocate(max(nbytes, 2 * most)))
-        return self._storages[-1]
+        latest = self._storages[-1] if self._storages else None
+        if latest is None or latest.nbytes < nbytes:
+            latest = pool.allocate(max(nbytes, 2 * latest.nbytes if latest else 0))
+            self._storages.append(latest)
+        return latest  # not the last of all, which may be another thread's, and smaller
 
 
 class Lent:
