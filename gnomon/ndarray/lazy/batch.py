@@ -131,7 +131,7 @@ class Batch:
         """The statements on operands that stay where they are, as a step of the caller's own."""
         copy = (self._template or self._by_processor()).own()
         copy.place(addresses)
-        copy.step.keep = copy.step.keep, copy
+        copy.step.keep = copy.step.keep, copy.memory  # not the copy, which has the step
         return copy.step
 
 
