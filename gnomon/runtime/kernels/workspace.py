@@ -3,7 +3,7 @@
 While a template makes its steps, all temporaries are parts of one workspace, at stand-in addresses:
 so it learns how much a run needs, and which words say where. A run takes memory that lies spare, or
 the pool's. Runs that follow each other may use the same memory again and again, without a word
-written: those that Python's own lock keeps apart, and those of the stream.
+written: those that a lock keeps apart, Python's own or the engine's, and those of the stream.
 """
 
 from __future__ import annotations
@@ -117,4 +117,5 @@ class Lent:
 
 RUNS = Lent()  #: of any run
 UNDER_LOCK = Reused()  #: of what runs from begin to end while one thread has Python's lock
+BRIEF = Reused()  #: of brief runs, of which the engine's lock lets one be at a time
 STREAM = Reused()  #: of tasks of the stream
