@@ -76,7 +76,13 @@ def test_what_is_missing_is_said_of_the_class_that_was_called():
 
 
 def test_what_is_missing_is_said_where_a_program_has_wrapped_the_constructor(monkeypatch):
-    given = nn.Dense.__init__
-    monkeypatch.setattr(nn.Dense, "__init__", lambda self, *args: given(self, *args))
+    given, seen = nn.Dense.__init__, []
+
+    def wrapped(self, *args):
+        seen.append(args)
+        given(self, *args)
+
+    monkeypatch.setattr(nn.Dense, "__init__", wrapped)
     with pytest.raises(TypeError, match=r"^Dense\.__init__\(\) missing .* 'units'"):
         nn.Dense()
+    assert seen == [()]

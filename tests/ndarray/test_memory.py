@@ -129,7 +129,7 @@ def test_an_operator_works_on_the_memory_that_it_holds(monkeypatch):
 def test_a_step_of_ones_own_is_freed_with_its_memory():
     """Nothing waits for the collector, which may come late."""
     (x,) = arrays(1)
-    batch = Batch("sums", [x._layout], lambda all: [Group(all, sums)])
+    batch = Batch("sums", [x._layout], lambda every: [Group(every, sums)])
     first = batch.fixed([x._address])  # the batch makes others like it
     before = pool.stats().used
     step = batch.fixed([x._address])

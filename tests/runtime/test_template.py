@@ -205,9 +205,10 @@ def test_an_exception_leaves_the_stream_no_copy_without_memory(monkeypatch):
     def work_in(copy, storage):
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch:
         patch.setattr(Copy, "work_in", work_in)
-        made.task(addresses)
+        with pytest.raises(KeyboardInterrupt):
+            made.task(addresses)
     made.task(addresses)
     assert made._streamed.memory is not None
 
