@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gnomon.base import GnomonError, ParamError, complaint
 from gnomon.expr.node import Buffer, Operand, as_expr
 from gnomon.plan.statement import Saver, Store
+from gnomon.runtime.kernels.workspace import without_workspace
 from gnomon.runtime.statements.prepare import prepare
 
 if TYPE_CHECKING:
@@ -78,5 +79,5 @@ def assign_all(
         if saver is not None and out is not None:
             dest = out if isinstance(out, Buffer) else out.tensor
             stores.append(Store(dest, saver, as_expr(value, dest.dtype)))
-    for step in prepare(stores, "assign_dispatch"):
+    for step in without_workspace(lambda: prepare(stores, "assign_dispatch")):
         step.run()

@@ -19,6 +19,7 @@ from gnomon.expr.term import Term
 from gnomon.expr.walk import postorder
 from gnomon.ground.record import Frozen, put
 from gnomon.plan.statement import Store
+from gnomon.runtime.kernels.workspace import without_workspace
 from gnomon.runtime.statements import inspect
 from gnomon.runtime.statements.prepare import prepare
 from gnomon.shadow.container import TensorContainer, write
@@ -82,7 +83,8 @@ class Plan(Frozen):
         where = TensorContainer((len(index),), dt.int64, device=device)
         value = TensorContainer((), self.exp.dtype, device=device)
         write(where, np.array(index, np.int64))
-        for step in prepare([Store(value, "saveto", At(self.exp, where))], "plan"):
+        stores = [Store(value, "saveto", At(self.exp, where))]
+        for step in without_workspace(lambda: prepare(stores, "plan")):
             step.run()
         return value.numpy().item()
 

@@ -7,11 +7,12 @@ import threading
 import numpy as np
 import pytest
 
-from gnomon import config
+from gnomon import autograd, config, nd, shadow
 from gnomon.dtype import float32
 from gnomon.expr import ext, fn
 from gnomon.expr.call import dot
 from gnomon.expr.node import Buffer
+from gnomon.gluon import nn
 from gnomon.runtime.devices import pool
 from gnomon.runtime.execution import threads
 from gnomon.runtime.kernels.family import family_of
@@ -159,6 +160,38 @@ def test_exceptions_leave_a_thread_without_a_workspace():
     with pytest.raises(Stop):
         Template(make, 1)
     assert isinstance(working_memory(100), pool.Storage)
+
+
+def statement():
+    x = shadow.Tensor(np.arange(9, dtype=np.float32).reshape(3, 3))
+    expected = x.numpy() + x.numpy().T
+    x[:] = x + x.T  # by a temporary
+    assert (x.numpy() == expected).all()
+
+
+def network():
+    net = nn.HybridSequential()
+    net.add(nn.Conv2D(2, 3), nn.MaxPool2D(), nn.LayerNorm(), nn.Dense(2))
+    net.initialize()
+    net.hybridize()
+    with autograd.record():
+        y = net(nd.ones((1, 2, 8, 8)))
+    y.backward()
+    assert np.isfinite(y.asnumpy()).all()
+
+
+@pytest.mark.parametrize("work", [statement, network])
+def test_what_a_handler_does_while_a_template_is_made_works_in_memory_of_the_pool(work):
+    shapes, value = CASES["sums so far in a map"]
+    steps = making(shapes, value)
+
+    def make(addresses):
+        work()
+        return steps(addresses)
+
+    a, b = operands(shapes, 0)
+    Template(make, len(shapes)).run([address(a), address(b)])
+    np.testing.assert_allclose(b, np.exp(a.cumsum(1)) + 1, rtol=1e-5)
 
 
 def test_memory_that_is_used_again_grows_and_stays():

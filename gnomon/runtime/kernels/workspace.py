@@ -59,9 +59,18 @@ class Workspace:
 _present: ContextVar[Workspace | None] = ContextVar("workspace", default=None)
 
 
-def _filled(workspace: Workspace, make: Callable[[], T]) -> T:
+def _filled(workspace: Workspace | None, make: Callable[[], T]) -> T:
     _present.set(workspace)
     return make()
+
+
+def without_workspace(make: Callable[[], T]) -> T:
+    """What `make` gives, whose temporaries are the pool's even where a template is being made.
+
+    A signal's handler or a finalizer may run between any two instructions of that. Statements and
+    executors, whose steps are of no template, make them by this.
+    """
+    return make() if _present.get() is None else copy_context().run(_filled, None, make)
 
 
 def working_memory(nbytes: int) -> Storage | Part:

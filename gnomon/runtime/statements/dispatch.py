@@ -27,6 +27,7 @@ from gnomon.ground.lock import in_child
 from gnomon.plan.statement import SAVERS, Saver, Store
 from gnomon.runtime.execution.program import Step
 from gnomon.runtime.kernels import stages
+from gnomon.runtime.kernels.workspace import without_workspace
 from gnomon.runtime.statements import call_cache
 from gnomon.runtime.statements.launch import Launch, NoLaunch, Place, Reading, Tree, Work
 from gnomon.runtime.statements.prepare import prepare
@@ -94,7 +95,7 @@ def store(dest: Buffer, saver: Saver, value: Expr) -> None:
     if learns and dest.device.startswith("gpu"):
         gpu_launch.store(statement, key)
         return
-    stages.run(prepare([statement], "assignment"))
+    stages.run(without_workspace(lambda: prepare([statement], "assignment")))
     if learns and dest.device == "cpu":
         _learn((saver, key), statement)
 
@@ -108,7 +109,7 @@ def store_all(stores: Sequence[Store]) -> None:
     if _thread.tracer is not None:
         _thread.tracer.take(stores, True)
         return
-    stages.run(prepare(stores, "assignment"))
+    stages.run(without_workspace(lambda: prepare(stores, "assignment")))
 
 
 def tracer() -> Tracer | None:
