@@ -247,7 +247,7 @@ class Run:
         if self._prepared is not None:
             return
         self._outwait()
-        parts = without_workspace(lambda: self._builder.prepare())  # noqa: PLW0108 mypy: of one of two kinds
+        parts = without_workspace(lambda: self._builder.prepare())  # noqa: PLW0108 for mypy
         if parts:
             self._prepared = Prepared((p, self._vars(reads).values()) for p, reads in parts)
 
