@@ -209,7 +209,7 @@ class Template:
         self._stand_ins = [(k + 1) * SPACING for k in range(count)]
         self._numbers = {pair: count + k for k, pair in enumerate(numbers)}
         self._threads = 0  # for how many steps were made, and their places looked for
-        self._like: Copy | None = None  # of those
+        self._like: tuple[Sequence[Step], Needs] | None = None  # those
         self._given = places is not None
         self.places: Sequence[Place] = places or []  # where operands' addresses and numbers go
         self._which: tuple[tuple[int, ...], ...] = ((0,), (1,)) if numbers else ((), ())
@@ -234,7 +234,7 @@ class Template:
                 moved = [a + (k + 1) * _SHIFT for k, a in enumerate(self._stand_ins)]
                 known = self._compare(copy, self._copy(moved, *self._which[1]))
             self.places = known
-        self._threads, self._like = threads, copy
+        self._threads, self._like = threads, (copy.steps, copy.needs)
         copy.take(self.places)
         return copy
 
@@ -247,10 +247,10 @@ class Template:
     def _another(self) -> Copy:
         """One more copy: its steps are like others, or made once more."""
         like = self._like if self._threads == num_threads() else None
-        steps = None if like is None else again(like.steps)
+        steps = None if like is None else again(like[0])
         if like is None or steps is None:
             return self._made()
-        copy = Copy(steps, like.needs)
+        copy = Copy(steps, like[1])
         copy.take(self.places)
         return copy
 
