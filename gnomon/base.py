@@ -229,8 +229,9 @@ def _hinting(init: Callable[..., None]) -> Callable[..., None]:
             frames = error.__traceback__
             if frames is not None and frames.tb_next is None:  # of the call, not of what it called
                 _refuse_unknown(type(self), kwargs)
+                # not the base that has it, nor a constructor that a program put in its place
                 kinds = (k for k in type(self).__mro__ if getattr(k, "__init__", None) is told)
-                called = f"{next(kinds).__qualname__}.__init__"  # not the base that has it
+                called = f"{next(kinds, type(self)).__qualname__}.__init__"
                 error.args = (str(error).replace(init.__qualname__, called, 1),)
             raise
 

@@ -73,3 +73,16 @@ def test_what_is_missing_is_said_of_the_class_that_was_called():
     for make in (lambda: nn.Conv2D(4), Own):
         with pytest.raises(TypeError, match=r"^Conv2D\.__init__\(\) missing .* 'kernel_size'"):
             make()
+
+
+def test_what_is_missing_is_said_where_a_program_has_wrapped_the_constructor(monkeypatch):
+    given, seen = nn.Dense.__init__, []
+
+    def wrapped(self, *args):
+        seen.append(args)
+        given(self, *args)
+
+    monkeypatch.setattr(nn.Dense, "__init__", wrapped)
+    with pytest.raises(TypeError, match=r"^Dense\.__init__\(\) missing .* 'units'"):
+        nn.Dense()
+    assert seen == [()]

@@ -40,6 +40,7 @@ from gnomon.executor.train_step import (
 from gnomon.expr.node import Buffer
 from gnomon.ground.collector import resting
 from gnomon.runtime.execution.stream import Turn
+from gnomon.runtime.kernels.workspace import without_workspace
 
 if TYPE_CHECKING:
     from gnomon.executor.programs import gpu_program
@@ -246,7 +247,7 @@ class Run:
         if self._prepared is not None:
             return
         self._outwait()
-        parts = self._builder.prepare()
+        parts = without_workspace(lambda: self._builder.prepare())  # noqa: PLW0108 for mypy
         if parts:
             self._prepared = Prepared((p, self._vars(reads).values()) for p, reads in parts)
 
@@ -260,7 +261,9 @@ class Run:
         if key not in self._compiled:
             self._outwait()
             with resting():
-                self._compiled[key] = self._builder.build(self.parts[name], name, apart)
+                self._compiled[key] = without_workspace(
+                    lambda: self._builder.build(self.parts[name], name, apart)
+                )
         return self._compiled[key]
 
     def steps_of(self, task: Task) -> list[GpuStep] | None:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import gc
 from threading import Thread
 
 import pytest
 
 from gnomon import nd
+from gnomon.expr.ext import cumsum
+from gnomon.expr.fn import exp
 from gnomon.ground.record import put
 from gnomon.ndarray.core.layout import Layout
 from gnomon.ndarray.lazy import gather as gather_module
 from gnomon.ndarray.lazy import invoke
+from gnomon.ndarray.lazy.batch import Batch, Group
 from gnomon.ndarray.lazy.gather import gather
+from gnomon.runtime.devices import pool
 from gnomon.runtime.ffi import ffi
+from gnomon.runtime.statements.prepare import Store
 
 
 def during(monkeypatch, place, name, work):
@@ -118,3 +124,26 @@ def test_an_operator_works_on_the_memory_that_it_holds(monkeypatch):
     during(monkeypatch, invoke, "generator", lambda: gather([x, y]))
     nd.random.uniform(0, 1, out=x)
     assert (x < 2).asnumpy().tolist() == [1, 1]
+
+
+def test_a_step_of_ones_own_is_freed_with_its_memory():
+    """Nothing waits for the collector, which may come late."""
+    (x,) = arrays(1)
+    batch = Batch("sums", [x._layout], lambda every: [Group(every, sums)])
+    before = pool.stats().used
+    step = batch.fixed([x._address])
+    assert pool.stats().used > before
+    collector_was_on = gc.isenabled()
+    gc.disable()
+    try:
+        del step
+        assert pool.stats().used == before
+    finally:
+        if collector_was_on:
+            gc.enable()
+
+
+def sums(operands):
+    """Sums so far, which go by a temporary."""
+    (x,) = operands
+    return [Store(x, "saveto", exp(cumsum(x, 0)) + 1)]

@@ -7,14 +7,15 @@ import threading
 import numpy as np
 import pytest
 
-from gnomon import config
+from gnomon import autograd, config, nd, shadow
 from gnomon.dtype import float32
 from gnomon.expr import ext, fn
 from gnomon.expr.call import dot
 from gnomon.expr.node import Buffer
+from gnomon.gluon import nn
 from gnomon.runtime.devices import pool
 from gnomon.runtime.execution import threads
-from gnomon.runtime.kernels.template import Template
+from gnomon.runtime.kernels.template import Copy, Template
 from gnomon.runtime.kernels.workspace import KEPT_BYTES, RUNS, Reused, working_memory
 from gnomon.runtime.libraries import gemm
 from gnomon.runtime.statements.family import Slot, family_of
@@ -161,6 +162,38 @@ def test_exceptions_leave_a_thread_without_a_workspace():
     assert isinstance(working_memory(100), pool.Storage)
 
 
+def statement():
+    x = shadow.Tensor(np.arange(9, dtype=np.float32).reshape(3, 3))
+    expected = x.numpy() + x.numpy().T
+    x[:] = x + x.T  # by a temporary
+    assert (x.numpy() == expected).all()
+
+
+def network():
+    net = nn.HybridSequential()
+    net.add(nn.Conv2D(2, 3), nn.MaxPool2D(), nn.LayerNorm(), nn.Dense(2))
+    net.initialize()
+    net.hybridize()
+    with autograd.record():
+        y = net(nd.ones((1, 2, 8, 8)))
+    y.backward()
+    assert np.isfinite(y.asnumpy()).all()
+
+
+@pytest.mark.parametrize("work", [statement, network])
+def test_what_a_handler_does_while_a_template_is_made_works_in_memory_of_the_pool(work):
+    shapes, value = CASES["sums so far in a map"]
+    steps = making(shapes, value)
+
+    def make(addresses):
+        work()
+        return steps(addresses)
+
+    a, b = operands(shapes, 0)
+    Template(make, len(shapes)).run([address(a), address(b)])
+    np.testing.assert_allclose(b, np.exp(a.cumsum(1)) + 1, rtol=1e-5)
+
+
 def test_memory_that_is_used_again_grows_and_stays():
     memory = Reused()
     first = memory.of(1000)
@@ -168,6 +201,49 @@ def test_memory_that_is_used_again_grows_and_stays():
     second = memory.of(1001)
     assert second.nbytes == 2000 and memory.of(2000) is second
     assert first.address  # steps may lie there still
+
+
+def test_memory_for_the_larger_of_two_that_grow_at_once_is_large_enough(monkeypatch):
+    appended, over = threading.Event(), threading.Event()
+
+    class Slow(list):
+        def append(self, storage):
+            super().append(storage)
+            if storage.nbytes == 1000:
+                appended.set()
+                over.wait(5)
+
+    def allocate(nbytes):
+        if nbytes == 10:
+            larger.start()
+            appended.wait(5)
+        return take(nbytes)
+
+    memory, found, take = Reused(), [], pool.allocate
+    memory._storages = Slow()
+    larger = threading.Thread(target=lambda: found.append(memory.of(1000)))
+    monkeypatch.setattr(pool, "allocate", allocate)
+    assert memory.of(10).nbytes >= 10
+    over.set()
+    larger.join()
+    assert found[0].nbytes >= 1000
+
+
+def test_an_exception_leaves_the_stream_no_copy_without_memory(monkeypatch):
+    """Its temporaries would lie at stand-in addresses."""
+    shapes, value = CASES["product of a map"]
+    made, arrays = Template(making(shapes, value), len(shapes)), operands(shapes, 0)
+    addresses = [address(a) for a in arrays]
+
+    def work_in(copy, storage):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Copy, "work_in", work_in)
+        with pytest.raises(KeyboardInterrupt):
+            made.task(addresses)
+    made.task(addresses)
+    assert made._streamed.memory is not None
 
 
 def test_members_of_a_family_work_in_memory_of_their_own_size():
@@ -195,7 +271,7 @@ def test_copies_of_kernels_have_memory_of_their_own_and_are_not_planned_again(na
     work = Template(make, len(shapes))
     copies = [work.own() for _ in range(3)]
     assert len(made) == 1 and len(made[0]) > 1
-    memory = [copy._memory for copy in copies]
+    memory = [copy.memory for copy in copies]
     assert all(memory) and len({storage.address for storage in memory}) == len(copies)
     arrays = [operands(shapes, seed) for seed in range(3)]
     for copy, each in zip(copies, arrays, strict=True):

@@ -26,6 +26,7 @@ UNRECORDED = {
     "SGLD": "draws",
     "CompositeEvalMetric": "is 'several'",
     "CustomMetric": "calls a function",
+    "NamedMetric": "is what metrics without options share",
     "FusedRNN": "stands with the recurrent cells",
     Value.__name__: "gives a constant's own value",
 }

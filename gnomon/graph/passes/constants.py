@@ -16,6 +16,7 @@ from gnomon.graph.node import Entry, Node
 from gnomon.graph.typed_graph import Rewriter, TypedGraph, is_map, is_pure
 from gnomon.ops.op import Op, describe
 from gnomon.runtime.kernels.scratch import temporary
+from gnomon.runtime.kernels.workspace import without_workspace
 from gnomon.runtime.statements.prepare import Store, prepare
 
 if TYPE_CHECKING:
@@ -109,6 +110,9 @@ class _Constants:
 
     def values(self, wanted: list[Entry]) -> Mapping[Entry, Buffer]:
         """The values of `wanted`, computed now."""
+        return without_workspace(lambda: self._values(wanted))
+
+    def _values(self, wanted: list[Entry]) -> Mapping[Entry, Buffer]:
         needed = {e.node for e in wanted}
         for node in reversed(self.typed.graph.topo):
             if node in needed:

@@ -16,7 +16,7 @@ from gnomon.expr.node import Buffer
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.elsewhere import ways
 from gnomon.ndarray.core.layout import Layout
-from gnomon.runtime.execution.program import Done, Step
+from gnomon.runtime.execution.program import Done, Program, Step
 from gnomon.runtime.execution.stream import Task
 from gnomon.runtime.kernels.rebind import Rebinder
 from gnomon.runtime.kernels.template import Template
@@ -131,8 +131,9 @@ class Batch:
         """The statements on operands that stay where they are, as a step of the caller's own."""
         copy = (self._template or self._by_processor()).own()
         copy.place(addresses)
-        copy.step.keep = copy.step.keep, copy
-        return copy.step
+        step = Program(copy.steps, self.name)  # the template makes others like these steps
+        step.keep = step.keep, copy.memory
+        return step
 
 
 class _Run:

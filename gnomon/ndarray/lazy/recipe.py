@@ -30,7 +30,7 @@ from gnomon.ndarray.lazy.numbers import Number, matched, words_of
 from gnomon.runtime.execution.program import Done
 from gnomon.runtime.execution.stream import Task
 from gnomon.runtime.kernels.template import Copy, Template
-from gnomon.runtime.kernels.workspace import UNDER_LOCK
+from gnomon.runtime.kernels.workspace import BRIEF, UNDER_LOCK
 from gnomon.runtime.statements.launch import address_of
 from gnomon.runtime.statements.launch_code import DOUBLE, FLOAT
 from gnomon.runtime.statements.prepare import Store, prepare
@@ -282,9 +282,14 @@ def _prepared(template: Template, numbers: Sequence[Number], first: int) -> Prep
 
 def _briefly(copy: Copy) -> Callable[[Sequence[int], Done, Any], None]:
     """A function of operands and `Done` that runs a copy which no other run uses."""
+    if copy.needs.nbytes:
+        copy.work_in(BRIEF.of(copy.needs.nbytes))
+    slots, call = copy.slots, copy.call
 
     def brief(addresses: Sequence[int], done: Done, run_ctx: Any) -> None:
-        copy.run(addresses, done)
+        for words, place, operand, offset in slots:
+            words[place] = addresses[operand] + offset
+        call(done)
 
     return brief
 

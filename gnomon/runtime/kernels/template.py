@@ -88,7 +88,7 @@ class Copy:
     """One set of steps, with its blocks, of which `take` says what a run fills in."""
 
     __slots__ = (
-        "_at", "_memory", "_parts", "_streamed", "blocks", "call", "needs", "slots", "step",
+        "_at", "_parts", "_streamed", "blocks", "call", "memory", "needs", "slots", "step",
         "steps", "words",
     )  # fmt: skip
 
@@ -104,7 +104,7 @@ class Copy:
         self.needs = needs
         self._parts = [(self.blocks[block].words, word, off) for block, word, off in needs.words]
         self._at = 0  # where they are
-        self._memory: Storage | None = None
+        self.memory: Storage | None = None  # that it keeps
         self._streamed: Streamed | None = None
 
     def take(self, places: Sequence[Place]) -> None:
@@ -114,7 +114,7 @@ class Copy:
     def run(self, addresses: Sequence[int], done: Done) -> None:
         """Do the work on these operands, once; no other run may be using this copy."""
         self.place(addresses)
-        if self._memory is not None or not self.needs.nbytes:
+        if self.memory is not None or not self.needs.nbytes:
             self.call(done)
             return
         memory = RUNS.take(self.needs.nbytes)
@@ -134,7 +134,7 @@ class Copy:
     def work_in(self, storage: Storage) -> None:
         """As `work_at`, for good: the copy keeps the memory."""
         self.work_at(storage.address)
-        self._memory = storage
+        self.memory = storage
 
     def place(self, addresses: Sequence[int]) -> None:
         """From now on the operands are at these addresses."""
@@ -209,7 +209,7 @@ class Template:
         self._stand_ins = [(k + 1) * SPACING for k in range(count)]
         self._numbers = {pair: count + k for k, pair in enumerate(numbers)}
         self._threads = 0  # for how many steps were made, and their places looked for
-        self._like: Copy | None = None  # of those
+        self._like: tuple[Sequence[Step], Needs] | None = None  # those
         self._given = places is not None
         self.places: Sequence[Place] = places or []  # where operands' addresses and numbers go
         self._which: tuple[tuple[int, ...], ...] = ((0,), (1,)) if numbers else ((), ())
@@ -234,7 +234,7 @@ class Template:
                 moved = [a + (k + 1) * _SHIFT for k, a in enumerate(self._stand_ins)]
                 known = self._compare(copy, self._copy(moved, *self._which[1]))
             self.places = known
-        self._threads, self._like = threads, copy
+        self._threads, self._like = threads, (copy.steps, copy.needs)
         copy.take(self.places)
         return copy
 
@@ -247,10 +247,10 @@ class Template:
     def _another(self) -> Copy:
         """One more copy: its steps are like others, or made once more."""
         like = self._like if self._threads == num_threads() else None
-        steps = None if like is None else again(like.steps)
+        steps = None if like is None else again(like[0])
         if like is None or steps is None:
             return self._made()
-        copy = Copy(steps, like.needs)
+        copy = Copy(steps, like[1])
         copy.take(self.places)
         return copy
 
@@ -330,9 +330,10 @@ class Template:
         """The work as a task of the stream, which runs one at a time: all use one copy."""
         copy = self._streamed
         if copy is None:
-            copy = self._streamed = self.reserve()
+            copy = self.reserve()
             if 0 < copy.needs.nbytes <= KEPT_BYTES:
                 copy.work_in(STREAM.of(copy.needs.nbytes))
+            self._streamed = copy  # at last: others use it as it is, after an exception too
         if copy.needs.nbytes <= KEPT_BYTES:
             return Task(copy.step, copy.pairs(addresses), keep=keep, timed=self)
         memory = pool.allocate(copy.needs.nbytes)

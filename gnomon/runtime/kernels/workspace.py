@@ -3,7 +3,7 @@
 While a template makes its steps, all temporaries are parts of one workspace, at stand-in addresses:
 so it learns how much a run needs, and which words say where. A run takes memory that lies spare, or
 the pool's. Runs that follow each other may use the same memory again and again, without a word
-written: those that Python's own lock keeps apart, and those of the stream.
+written: those that a lock keeps apart, Python's own or the engine's, and those of the stream.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from gnomon.runtime.devices import pool
 from gnomon.runtime.devices.pool import Storage
 
 ALIGNED = 64
+NO_MEMORY = 1 << 47  # no program has memory from here on: stand-ins are there
 KEPT_BYTES = 16 << 20  # of a workspace that is kept for others
 T = TypeVar("T")
 
@@ -59,9 +60,18 @@ class Workspace:
 _present: ContextVar[Workspace | None] = ContextVar("workspace", default=None)
 
 
-def _filled(workspace: Workspace, make: Callable[[], T]) -> T:
+def _filled(workspace: Workspace | None, make: Callable[[], T]) -> T:
     _present.set(workspace)
     return make()
+
+
+def without_workspace(make: Callable[[], T]) -> T:
+    """What `make` gives, whose temporaries are the pool's even where a template is being made.
+
+    A signal's handler or a finalizer may run between any two instructions of that. Statements on
+    memory, and executors, whose steps are of no template, make them by this.
+    """
+    return make() if _present.get() is None else copy_context().run(_filled, None, make)
 
 
 def working_memory(nbytes: int) -> Storage | Part:
@@ -83,10 +93,11 @@ class Reused:
 
     def of(self, nbytes: int) -> Storage:
         """At least so many bytes."""
-        most = self._storages[-1].nbytes if self._storages else 0
-        if most < nbytes:
-            self._storages.append(pool.allocate(max(nbytes, 2 * most)))
-        return self._storages[-1]
+        latest = self._storages[-1] if self._storages else None
+        if latest is None or latest.nbytes < nbytes:
+            latest = pool.allocate(max(nbytes, 2 * latest.nbytes if latest else 0))
+            self._storages.append(latest)
+        return latest  # not the last of all, which may be another thread's, and smaller
 
 
 class Lent:
@@ -116,4 +127,5 @@ class Lent:
 
 RUNS = Lent()  #: of any run
 UNDER_LOCK = Reused()  #: of what runs from begin to end while one thread has Python's lock
+BRIEF = Reused()  #: of brief runs, of which the engine's lock lets one be at a time
 STREAM = Reused()  #: of tasks of the stream

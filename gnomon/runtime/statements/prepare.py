@@ -31,6 +31,7 @@ from gnomon.runtime.devices import device as devices
 from gnomon.runtime.execution.program import Step
 from gnomon.runtime.kernels.cache import CACHE
 from gnomon.runtime.kernels.scratch import temporary
+from gnomon.runtime.kernels.workspace import NO_MEMORY, without_workspace
 from gnomon.runtime.statements.backend import Backend
 
 if TYPE_CHECKING:
@@ -67,7 +68,10 @@ def _now(stores: Sequence[Store], name: str) -> list[Step]:
     every = postorder([e for s in stores for e in (s.value, s.dest)])
     leaves = [node for node in every if isinstance(node, Buffer)]
     check_leaves(leaves, stores)
-    return _steps(stores, leaves, name, backend_of(stores[0].dest))
+    backend = backend_of(stores[0].dest)
+    if any(leaf.address >= NO_MEMORY for leaf in leaves):  # a template makes its steps
+        return _steps(stores, leaves, name, backend)
+    return without_workspace(lambda: _steps(stores, leaves, name, backend))
 
 
 def backend_of(dest: Buffer) -> Backend:
