@@ -65,9 +65,11 @@ def test_a_loop_of_operators_in_python_that_never_waits_is_bounded(step):
     assert (code, out.split()[:2]) == (0, ["fits", "True"]), out
 
 
-FORK = """
+QUIET = """
     import warnings
     warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks beside threads
+"""
+FORK = """
     for _ in range(5):
         x = step(x)
     y = nd.dot(x, w)
@@ -81,7 +83,7 @@ FORK = """
 
 def test_a_forked_child_has_what_operators_in_python_were_to_give():
     step = "nd.sort(nd.dot(nd.Custom(x, op_type='same'), w)) + 1"
-    code, out = run("    import os" + LOOP.format(step=step, seconds=0.05) + FORK)
+    code, out = run("    import os" + QUIET + LOOP.format(step=step, seconds=0.05) + FORK)
     assert (code, out.split()) == (0, ["9.0", "9.0", "0"]), out
 
 
@@ -103,7 +105,9 @@ INTERRUPTED = """
 
 def test_ctrl_c_while_a_fork_waits_is_raised_after_it():
     step = "nd.Custom(x, op_type='same')"
-    code, out = run("    import os" + LOOP.format(step=step, seconds=0.1) + INTERRUPTED, "forking")
+    code, out = run(
+        "    import os" + QUIET + LOOP.format(step=step, seconds=0.1) + INTERRUPTED, "forking"
+    )
     assert (code, out.split()) == (0, ["forking", "interrupted"]), out
 
 
