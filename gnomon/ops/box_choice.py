@@ -104,6 +104,15 @@ def highest(shares: Reals, best: Words, anchors: int) -> int:
 
 
 @native
+def first_equal(shares: Reals, most: float, anchors: int) -> int:
+    """The first box that shares so much with an anchor, of those of which one does."""
+    b = 0
+    while shares[b * anchors] != most:
+        b += 1
+    return b
+
+
+@native
 def is_before(shares: Reals, one: int, place: int, other: int, at: int) -> bool:
     """Whether a box shares more with its anchor than another, or as much with an earlier one."""
     mine = shares[one + place]
@@ -124,12 +133,18 @@ def next_box(shares: Reals, places: Words, boxes: int, anchors: int) -> int:
 
 
 @native
-def share(sides: Reals, count: int, i: int, k: int, row: Reals, anchors: int) -> None:
-    """Put the share of their union that box `i` has in common with boxes from `k` on into `row`."""
+def share(
+    sides: Reals, count: int, i: int, k: int, row: Reals, top: Reals, anchors: int
+) -> None:  # fmt: skip
+    """Put the share of their union that box `i` has in common with boxes from `k` on into `row`.
+
+    `top` keeps the largest of each.
+    """
     for j in range(anchors):
         shared = shared_area(sides, count, i, k + j)
         whole = union(sides, count, i, k + j, shared)
         row[j] = rounded(shared / whole) if whole > 0.0 else 0.0
+        top[j] = row[j] if row[j] > top[j] else top[j]
 
 
 @native
@@ -154,10 +169,8 @@ def match(
         top[k] = 0.0
     for b in range(boxes):
         row = shares + b * anchors
-        share(sides, count, begin + b, count - anchors, row, anchors)
+        share(sides, count, begin + b, count - anchors, row, top, anchors)
         places[b] = highest(row, best, anchors)
-        for k in range(anchors):
-            top[k] = row[k] if row[k] > top[k] else top[k]
     for _ in range(boxes):
         b = next_box(shares, places, boxes, anchors)
         if b < 0:
@@ -170,11 +183,9 @@ def match(
         for other in range(boxes):
             if places[other] == place:
                 places[other] = highest(shares + other * anchors, best, anchors)
-    for b in range(boxes):
-        row = shares + b * anchors
-        for k in range(anchors):
-            if best[k] < 0 and top[k] > threshold and row[k] == top[k]:
-                best[k] = b
+    for k in range(anchors):
+        if best[k] < 0 and top[k] > threshold:
+            best[k] = first_equal(shares + k, top[k], anchors)
 
 
 share_single = variant(share, "share_single", DOC, rounded=narrowed, **AREAS)
