@@ -155,9 +155,10 @@ def match(
     """Put the box of each anchor into `best` (anchors,), or -1, and its largest share into `top`.
 
     `sides` (5, count), as for `survive`, ends with the anchors; the boxes lie there from `begin`
-    on. `shares` is room for the share of each box and each anchor. The pair with the largest one is matched, then the one
-    with the largest of all others, down to `least`; then the anchors that are left get the box they
-    share most with, if that is above `threshold`. `places` is room for `boxes` words.
+    on. The pair that shares most is matched, then the one that shares most of all others, down to
+    `least`; then the anchors that are left get the box they share most with, if that is above
+    `threshold`. `shares` is room for a number of each box and anchor, `places` for a word of each
+    box.
     """
     sides = Reals(sides_at)
     shares = Reals(shares_at)

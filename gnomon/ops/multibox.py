@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf, sqrt
-from typing import Any
 
 import numpy as np
 
