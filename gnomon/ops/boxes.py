@@ -37,20 +37,14 @@ def centers(boxes: Array, form: str) -> Array:
     return np.concatenate([(low + high) / 2, high - low], -1)
 
 
-def areas(boxes: Array) -> Array:
-    """The area of each box of corners; 0 where a side is negative."""
-    sides = np.maximum(boxes[..., 2:] - boxes[..., :2], 0)
-    area: Array = sides[..., 0] * sides[..., 1]
-    return area
-
-
 def sided(boxes: Array) -> Array:
-    """Left, top, right, bottom and area of boxes of corners (n, 4), as native functions take them.
+    """Left, top, right, bottom and area (0 where a side is negative) of boxes of corners (n, 4).
 
-    Each is a row (n,) of float64.
+    Each is a row of float64, as native functions take them.
     """
     sides = np.empty((5, len(boxes)))
-    sides[:4], sides[4] = boxes.T, areas(boxes)
+    across = np.maximum(boxes[:, 2:] - boxes[:, :2], 0)
+    sides[:4], sides[4] = boxes.T, across[:, 0] * across[:, 1]
     return sides
 
 

@@ -35,6 +35,7 @@ from gnomon.ops.op import Op, parameters
 from gnomon.ops.requests import check_requests, kAddTo, kNullOp, kWriteInplace, kWriteTo
 from gnomon.resource import ResourceRequest
 from gnomon.runtime.devices.pool import allocate
+from gnomon.shape import prod
 
 Array = np.ndarray[Any, Any]
 
@@ -176,7 +177,7 @@ def _is_same(values: Array, memory: Array) -> bool:
 
 def pooled(shape: Sequence[int], dtype: Any) -> Array:
     """An array with any contents, in memory that was used before: new pages take their time."""
-    nbytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    nbytes = prod(shape) * np.dtype(dtype).itemsize
     return allocate(nbytes).view(np.dtype(dtype), tuple(shape))
 
 

@@ -21,11 +21,7 @@ from gnomon.ops.param import Floats, param
 
 
 def decoded(moves: Array, anchors: Array) -> Array:
-    """Corners of anchors moved by shares of their size, and scaled.
-
-    `anchors` are rows x, y, width and height (4, n), and so are `moves`: NumPy is slow on an inner
-    axis of 2.
-    """
+    """Corners (4, n) of anchors (x, y, width, height) moved by shares of their size, and scaled."""
     middle = moves[:2] * anchors[2:] + anchors[:2]
     half = np.exp(moves[2:]) * anchors[2:] / 2
     return np.concatenate([middle - half, middle + half])

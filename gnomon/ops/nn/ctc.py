@@ -194,13 +194,12 @@ class CTCLoss(HostOp):
         self, data: Array, label: Array, *lengths: Array, train: bool, room: Sequence[Array]
     ) -> tuple[Array, Array]:
         slope = room[1]
+        slope.fill(0)
         if not data.size:
             return np.zeros(data.shape[1]), slope
         found = self.aligned(data, label, lengths)
         if train:
             found.gradient(slope)
-        else:
-            slope.fill(0)
         return found.losses, slope
 
     def gradient(
