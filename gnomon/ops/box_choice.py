@@ -29,14 +29,26 @@ def shared_side(low: float, high: float, first: float, last: float) -> float:
 
 
 @native
-def covers(sides: Reals, count: int, i: int, k: int, limit: float) -> bool:
-    """Whether two boxes share more than `limit` times their union; `sides` as for `survive`."""
+def shared_area(sides: Reals, count: int, i: int, k: int) -> float:
+    """The area that two boxes have in common; `sides` as for `survive`."""
     width = rounded(shared_side(sides[i], sides[2 * count + i], sides[k], sides[2 * count + k]))
     y = sides + count
     height = rounded(shared_side(y[i], y[2 * count + i], y[k], y[2 * count + k]))
+    return rounded(width * height)
+
+
+@native
+def union(sides: Reals, count: int, i: int, k: int, shared: float) -> float:
+    """The area of two boxes that have `shared` of it in common."""
     area = sides + 4 * count
-    shared = rounded(width * height)
-    return shared > rounded(rounded(area[i] + area[k]) - shared) * limit
+    return rounded(rounded(area[i] + area[k]) - shared)
+
+
+@native
+def covers(sides: Reals, count: int, i: int, k: int, limit: float) -> bool:
+    """Whether two boxes share more than `limit` times their union; `sides` as for `survive`."""
+    shared = shared_area(sides, count, i, k)
+    return shared > union(sides, count, i, k, shared) * limit
 
 
 @native
@@ -73,7 +85,10 @@ def survive(
 
 
 DOC = "The same with sums rounded to float32."
-covers_single = variant(covers, "covers_single", DOC, rounded=narrowed)
+shared_area_single = variant(shared_area, "shared_area_single", DOC, rounded=narrowed)
+union_single = variant(union, "union_single", DOC, rounded=narrowed)
+AREAS = {"shared_area": shared_area_single, "union": union_single}
+covers_single = variant(covers, "covers_single", DOC, **AREAS)
 is_free_single = variant(is_free, "is_free_single", DOC, covers=covers_single)
 survive_single = variant(survive, "survive_single", DOC, is_free=is_free_single)
 
@@ -86,6 +101,15 @@ def highest(shares: Reals, best: Words, anchors: int) -> int:
         if best[k] < 0 and (found < 0 or shares[k] > shares[found]):
             found = k
     return found
+
+
+@native
+def first_equal(shares: Reals, most: float, anchors: int) -> int:
+    """The first box that shares so much with an anchor, of those of which one does."""
+    b = 0
+    while shares[b * anchors] != most:
+        b += 1
+    return b
 
 
 @native
@@ -109,16 +133,34 @@ def next_box(shares: Reals, places: Words, boxes: int, anchors: int) -> int:
 
 
 @native
+def share(
+    sides: Reals, count: int, i: int, k: int, row: Reals, top: Reals, anchors: int
+) -> None:  # fmt: skip
+    """Put the share of their union that box `i` has in common with boxes from `k` on into `row`.
+
+    `top` keeps the largest of each.
+    """
+    for j in range(anchors):
+        shared = shared_area(sides, count, i, k + j)
+        whole = union(sides, count, i, k + j, shared)
+        row[j] = rounded(shared / whole) if whole > 0.0 else 0.0
+        top[j] = row[j] if row[j] > top[j] else top[j]
+
+
+@native
 def match(
-    shares_at: int, best_at: int, top_at: int, places_at: int, boxes: int, anchors: int,
-    least: float, threshold: float,
+    sides_at: int, shares_at: int, places_at: int, best_at: int, top_at: int, count: int,
+    begin: int, boxes: int, anchors: int, least: float, threshold: float,
 ) -> None:  # fmt: skip
     """Put the box of each anchor into `best` (anchors,), or -1, and its largest share into `top`.
 
-    `shares` (boxes, anchors) are overlaps. The pair with the largest one is matched, then the one
-    with the largest of all others, down to `least`; then the anchors that are left get the box they
-    share most with, if that is above `threshold`. `places` is room for `boxes` words.
+    `sides` (5, count), as for `survive`, ends with the anchors; the boxes lie there from `begin`
+    on. The pair that shares most is matched, then the one that shares most of all others, down to
+    `least`; then the anchors that are left get the box they share most with, if that is above
+    `threshold`. `shares` is room for a number of each box and anchor, `places` for a word of each
+    box.
     """
+    sides = Reals(sides_at)
     shares = Reals(shares_at)
     best = Words(best_at)
     top = Reals(top_at)
@@ -128,9 +170,8 @@ def match(
         top[k] = 0.0
     for b in range(boxes):
         row = shares + b * anchors
+        share(sides, count, begin + b, count - anchors, row, top, anchors)
         places[b] = highest(row, best, anchors)
-        for k in range(anchors):
-            top[k] = row[k] if row[k] > top[k] else top[k]
     for _ in range(boxes):
         b = next_box(shares, places, boxes, anchors)
         if b < 0:
@@ -143,8 +184,10 @@ def match(
         for other in range(boxes):
             if places[other] == place:
                 places[other] = highest(shares + other * anchors, best, anchors)
-    for b in range(boxes):
-        row = shares + b * anchors
-        for k in range(anchors):
-            if best[k] < 0 and top[k] > threshold and row[k] == top[k]:
-                best[k] = b
+    for k in range(anchors):
+        if best[k] < 0 and top[k] > threshold:
+            best[k] = first_equal(shares + k, top[k], anchors)
+
+
+share_single = variant(share, "share_single", DOC, rounded=narrowed, **AREAS)
+match_single = variant(match, "match_single", DOC, share=share_single)

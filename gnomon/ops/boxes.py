@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from gnomon.base import ParamError, complaint
-from gnomon.dtype import float64, int64
+from gnomon.dtype import int64
 from gnomon.expr import ext, fn
-from gnomon.expr.node import Expr, cast
+from gnomon.expr.node import Expr
 from gnomon.native.serve import served
 from gnomon.ops.box_choice import survive, survive_single
 from gnomon.ops.case import case
@@ -17,7 +17,6 @@ from gnomon.ops.host import Array, HostOp
 from gnomon.ops.infer import Shape, Shapes, Types
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import param
-from gnomon.shadow import Tensor
 
 FORMATS = ("corner", "center")
 
@@ -38,11 +37,15 @@ def centers(boxes: Array, form: str) -> Array:
     return np.concatenate([(low + high) / 2, high - low], -1)
 
 
-def areas(boxes: Array) -> Array:
-    """The area of each box of corners; 0 where a side is negative."""
-    sides = np.maximum(boxes[..., 2:] - boxes[..., :2], 0)
-    area: Array = sides[..., 0] * sides[..., 1]
-    return area
+def sided(boxes: Array) -> Array:
+    """Left, top, right, bottom and area (0 where a side is negative) of boxes of corners (n, 4).
+
+    Each is a row of float64, as native functions take them.
+    """
+    sides = np.empty((5, len(boxes)))
+    across = np.maximum(boxes[:, 2:] - boxes[:, :2], 0)
+    sides[:4], sides[4] = boxes.T, across[:, 0] * across[:, 1]
+    return sides
 
 
 def survivors(boxes: Array, classes: Array, threshold: float, most: int = -1) -> Array:
@@ -50,8 +53,7 @@ def survivors(boxes: Array, classes: Array, threshold: float, most: int = -1) ->
 
     That is by more than `threshold` of their union. With `most`, of the first so many alone.
     """
-    sides = np.empty((5, len(boxes)))
-    sides[:4], sides[4] = boxes.T, areas(boxes)
+    sides = sided(boxes)
     classes, kept = np.ascontiguousarray(classes, np.float64), np.empty(len(boxes), np.int64)
     limit = float(boxes.dtype.type(threshold))
     run = served(survive, survive_single)[0]
@@ -60,15 +62,6 @@ def survivors(boxes: Array, classes: Array, threshold: float, most: int = -1) ->
         run = served(survive, survive_single)[1]
     places = (a.ctypes.data for a in (sides, classes, kept))
     return kept[: run(*places, len(boxes), most, limit)]
-
-
-def every_overlap(lhs: Array, rhs: Array) -> Array:
-    """Intersection over union of each box of corners of `lhs` with each one of `rhs`."""
-    found = np.empty((len(lhs), len(rhs)))
-    if found.size:
-        pair = (Tensor(np.ascontiguousarray(e)) for e in (lhs, rhs))
-        Tensor(found)[:] = cast(BoxIOU().forward(*pair), float64)
-    return found
 
 
 @op("_contrib_box_iou", inputs=("lhs", "rhs"))

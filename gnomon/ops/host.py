@@ -35,6 +35,7 @@ from gnomon.ops.op import Op, parameters
 from gnomon.ops.requests import check_requests, kAddTo, kNullOp, kWriteInplace, kWriteTo
 from gnomon.resource import ResourceRequest
 from gnomon.runtime.devices.pool import allocate
+from gnomon.shape import prod
 
 Array = np.ndarray[Any, Any]
 
@@ -102,14 +103,20 @@ class HostOp(Op):
     def run_backward(
         self, ctx: Any, out_grad: Any, in_data: Any, out_data: Any, req: Any, in_grad: Any, aux: Any
     ) -> None:
-        check_requests(self.name, req, in_grad)
-        found: tuple[Any, ...] = (None,) * len(in_grad)
+        blobs = (out_grad, (*in_data, *aux), out_data, in_grad)
+        *parts, dests = [[None if b is None else b.tensor.numpy() for b in each] for each in blobs]
+        self.run_backward_on(ctx, parts, req, dests)
+
+    def run_backward_on(
+        self, ctx: Any, parts: Sequence[Sequence[Any]], req: Any, dests: Sequence[Any]
+    ) -> None:
+        """`run_backward` on memory as NumPy sees it; `parts` are what `given.GROUPS` names."""
+        check_requests(self.name, req, dests)
+        found: tuple[Any, ...] = (None,) * len(dests)
         if self.gradient is not None:
-            groups = (out_grad, (*in_data, *aux), out_data)
-            parts = [[None if b is None else _seen(b.tensor.numpy()) for b in g] for g in groups]
+            seen: Any = [[None if x is None else _seen(x) for x in part] for part in parts]
             with np.errstate(all="ignore"):
-                found = given.gradients(self, parts, {"train": ctx.is_train})
-        dests = [None if blob is None else blob.tensor.numpy() for blob in in_grad]
+                found = given.gradients(self, seen, {"train": ctx.is_train})
         self.store(f"{self.name}.gradient", self.arguments(), found, req, dests)
 
     def store(self, where: str, names: Sequence[str], values: Any, req: Any, dests: Any) -> None:
@@ -149,7 +156,6 @@ def store(memory: Array, request: Any, values: Any) -> None:
         return
     if isinstance(values, np.ndarray) and _is_same(values, memory):
         return
-    values = np.broadcast_to(values, memory.shape)
     if request == kAddTo:
         memory += convert(values, memory.dtype)
     else:
@@ -171,7 +177,7 @@ def _is_same(values: Array, memory: Array) -> bool:
 
 def pooled(shape: Sequence[int], dtype: Any) -> Array:
     """An array with any contents, in memory that was used before: new pages take their time."""
-    nbytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    nbytes = prod(shape) * np.dtype(dtype).itemsize
     return allocate(nbytes).view(np.dtype(dtype), tuple(shape))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf, sqrt
-from typing import Any
 
 import numpy as np
 
@@ -12,27 +11,24 @@ from gnomon.base import ParamError, complaint
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr
 from gnomon.native.serve import served
-from gnomon.ops.box_choice import match
-from gnomon.ops.boxes import centers, corners, every_overlap, survivors
+from gnomon.ops.box_choice import match, match_single
+from gnomon.ops.boxes import centers, sided, survivors
 from gnomon.ops.case import case
 from gnomon.ops.host import Array, HostOp
 from gnomon.ops.infer import Shapes, Types, times
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import Floats, param
 
-MOST = 1 << 22  # overlaps at a time
-
 
 def decoded(moves: Array, anchors: Array) -> Array:
-    """Corners of anchors (x, y, width, height) moved by shares of their size, and scaled."""
-    middle = moves[..., :2] * anchors[..., 2:] + anchors[..., :2]
-    return corners(
-        np.concatenate([middle, np.exp(moves[..., 2:]) * anchors[..., 2:]], -1), "center"
-    )
+    """Corners (4, n) of anchors (x, y, width, height) moved by shares of their size, and scaled."""
+    middle = moves[:2] * anchors[2:] + anchors[:2]
+    half = np.exp(moves[2:]) * anchors[2:] / 2
+    return np.concatenate([middle - half, middle + half])
 
 
 def encoded(boxes: Array, anchors: Array) -> Array:
-    """What `decoded` moves anchors by to get boxes: both (x, y, width, height)."""
+    """What moves anchors so that they are boxes: both (..., 4) x, y, width and height."""
     middle = (boxes[..., :2] - anchors[..., :2]) / anchors[..., 2:]
     return np.concatenate([middle, np.log(boxes[..., 2:] / anchors[..., 2:])], -1)
 
@@ -155,14 +151,20 @@ class MultiBoxTarget(MultiBox, HostOp):
         s["cls_pred"] = (batch, -1, n)
         s["loc_target"], s["loc_mask"], s["cls_target"] = (batch, 4 * n), (batch, 4 * n), (batch, n)
 
-    def matches(self, shares: Array, dtype: Any) -> tuple[Array, Array]:
-        """The box of each anchor, or -1, and its largest overlap; `shares` are those of boxes."""
-        boxes, anchors = shares.shape
-        best, top, room = np.empty(anchors, np.int64), np.empty(anchors), np.empty(boxes, np.int64)
+    def matches(self, anchors: Array, label: Array) -> tuple[Array, Array]:
+        """For each image: the box of each anchor, or -1, and its largest overlap."""
+        n, (batch, count) = len(anchors), label.shape[:2]
+        sides = np.concatenate([sided(label[..., 1:5].reshape(-1, 4)), sided(anchors)], 1)
+        sizes = np.logical_and.accumulate(label[..., 0] != -1, 1).sum(1).tolist()
+        best, top = np.empty((batch, n), np.int64), np.empty((batch, n))
+        shares, room = np.empty((count, n)), np.empty(count, np.int64)
         above = self.overlap_threshold if self.overlap_threshold > 0 else np.inf
-        (run,) = served(match)
-        places = (a.ctypes.data for a in (shares, best, top, room))
-        run(*places, boxes, anchors, float(dtype.type(1e-6)), float(dtype.type(above)))
+        limits = [float(anchors.dtype.type(x)) for x in (1e-6, above)]
+        run = served(match, match_single)[anchors.dtype == np.float32]
+        at = [a.ctypes.data for a in (sides, shares, room, best, top)]
+        for k, size in enumerate(sizes):
+            places = (*at[:3], *(where + 8 * n * k for where in at[3:]))
+            run(*places, sides.shape[1], k * count, size, n, *limits)
         return best, top
 
     def negatives(self, best: Array, top: Array, scores: Array) -> Array:
@@ -183,27 +185,20 @@ class MultiBoxTarget(MultiBox, HostOp):
         """No gradient flows."""
 
     def compute(self, anchor: Array, label: Array, cls_pred: Array) -> tuple[Array, ...]:
-        n, count = anchor.shape[1], label.shape[1]
+        n = anchor.shape[1]
         moves, mask = np.zeros((2, len(label), n, 4), label.dtype)
         classes = np.full((len(label), n), self.ignore_label)
-        middles = centers(anchor[0], "corner")
-        some = max(MOST // max(n * count, 1), 1)
-        for k, rows in enumerate(label):
-            if k % some == 0:
-                given = label[k : k + some, :, 1:5].reshape(-1, 4)
-                shares = every_overlap(given, anchor[0]).reshape(-1, count, n)
-            ends = np.flatnonzero(rows[:, 0] == -1)
-            boxes = rows[: ends[0]] if len(ends) else rows
-            if not len(boxes) or not n:
-                continue
-            best, top = self.matches(shares[k % some, : len(boxes)], anchor.dtype)
-            on = best >= 0
-            classes[k, self.negatives(best, top, cls_pred[k])] = 0
-            classes[k, on] = boxes[best[on], 0] + 1
-            targets = encoded(centers(boxes[best[on], 1:5], "corner"), middles[on])
-            moves[k, on] = targets / np.array(self.variances)
-            mask[k, on] = 1
-        return moves.reshape(len(label), -1), mask.reshape(len(label), -1), classes
+        best, top = self.matches(anchor[0], label)
+        for k in np.flatnonzero((label[:, :1, 0] != -1).any(1)):
+            classes[k, self.negatives(best[k], top[k], cls_pred[k])] = 0
+        on = best >= 0
+        images, places = np.nonzero(on)
+        boxes = label[images, best[on]]
+        classes[on] = boxes[:, 0] + 1
+        targets = encoded(centers(boxes[:, 1:5], "corner"), centers(anchor[0], "corner")[places])
+        moves[on] = targets / np.array(self.variances)
+        mask[on] = 1
+        return moves.reshape(len(label), 4 * n), mask.reshape(len(label), 4 * n), classes
 
 
 @op("_contrib_MultiBoxDetection", inputs=("cls_prob", "loc_pred", "anchor"))
@@ -239,15 +234,21 @@ class MultiBoxDetection(MultiBox, HostOp):
         """No gradient flows."""
 
     def compute(self, cls_prob: Array, loc_pred: Array, anchor: Array) -> Array:
-        moves = loc_pred.reshape(len(loc_pred), -1, 4) * np.array(self.variances, loc_pred.dtype)
-        boxes = decoded(moves, centers(anchor, "corner"))
-        boxes = np.clip(boxes, 0, 1) if self.clip else boxes
-        classes, scores = cls_prob[:, 1:].argmax(1), cls_prob[:, 1:].max(1)
+        scores = cls_prob[:, 1:].max(1)
+        taken = ~(scores < np.float32(self.threshold))
+        images, places = np.nonzero(taken)
+        moves = loc_pred.reshape(*scores.shape, 4)[taken].T.copy()
+        moves *= np.array(self.variances, moves.dtype)[:, None]
+        boxes = decoded(moves, centers(anchor[0], "corner").T.copy()[:, places])
+        rows = np.empty((len(images), 6))
+        rows[:, 0] = cls_prob[images, 1:, places].argmax(1)
+        rows[:, 1] = scores[taken]
+        rows[:, 2:] = (np.clip(boxes, 0, 1, out=boxes) if self.clip else boxes).T
         found = np.full((*scores.shape, 6), -1, boxes.dtype)
-        for k, row in enumerate(found):
-            taken = ~(scores[k] < np.float32(self.threshold))
-            parts = (classes[k][taken, None], scores[k][taken, None], boxes[k][taken])
-            row[: taken.sum()] = self.suppressed(np.concatenate(parts, -1))
+        end = 0
+        for row, count in zip(found, taken.sum(1).tolist(), strict=True):
+            row[:count] = self.suppressed(rows[end : end + count])
+            end += count
         return found
 
     def suppressed(self, rows: Array) -> Array:

@@ -51,6 +51,17 @@ def test_no_boxes_and_no_numbers():
     assert mx.nd.contrib.box_nms(data)[:, 1].asnumpy().tolist() == [0.5, -1]
 
 
+@pytest.mark.parametrize(("batch", "count", "n"), [(2, 0, 3), (2, 2, 0), (0, 2, 3), (0, 0, 0)])
+def test_detectors_of_no_anchors_labels_or_images(batch, count, n):
+    shapes = [(1, n, 4), (batch, count, 5), (batch, 3, n), (batch, 4 * n)]
+    anchors, labels, classes, moves = (mx.nd.array(np.zeros(shape)) for shape in shapes)
+    found = mx.nd.contrib.MultiBoxTarget(anchors, labels, classes)
+    assert [x.shape for x in found] == [(batch, 4 * n), (batch, 4 * n), (batch, n)]
+    assert (found[2].asnumpy() == -1).all()
+    boxes = mx.nd.contrib.MultiBoxDetection(classes, moves, anchors)
+    assert boxes.asnumpy().tolist() == [[[-1] * 6] * n] * batch
+
+
 @pytest.mark.parametrize(
     ("name", "inputs", "params", "words"),
     [

@@ -7,6 +7,7 @@ import pytest
 
 import gnomon as mx
 from gnomon import autograd, nd
+from gnomon.ops.nn.ctc import CTCLoss
 
 DATA = [[0.2, 0.4, 0.6], [0.3, 0.9, 0.5], [0.1, 0.2, 0.7], [0.8, 0.6, 0.4]]
 
@@ -114,6 +115,25 @@ def test_a_likelihood_of_no_numbers_is_no_number(hole):
     loss.backward()
     assert np.isnan(loss.asnumpy()).tolist() == [True, False]
     assert np.isnan(data.grad.asnumpy()).any((0, 2)).tolist() == [True, False]
+
+
+def test_labels_are_aligned_once_for_loss_and_gradient(monkeypatch):
+    found = []
+    aligned = CTCLoss.aligned
+    monkeypatch.setattr(
+        CTCLoss, "aligned", lambda *given: found.append(aligned(*given)) or found[-1]
+    )
+    data = mx.nd.array(np.random.default_rng(1).normal(size=(5, 2, 4)))
+    data.attach_grad()
+    grads = []
+    for train in (True, False):
+        with mx.autograd.record(train_mode=train):
+            loss = mx.nd.CTCLoss(data, mx.nd.array([[1, 2], [3, 3]]))
+        loss.backward(mx.nd.array([1, 1000]))
+        grads.append(data.grad.asnumpy())
+    assert len(found) == 1 + 2
+    assert np.abs(grads[0]).min() > 0
+    assert np.array_equal(*grads)
 
 
 @pytest.mark.parametrize("low", [-1e3, -2e9, -1e11])

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from gnomon import engine
 from gnomon.base import Later, ShapeError, complaint
 from gnomon.context import Context
@@ -107,7 +105,12 @@ def run_backward(
     wanted = op.resources(gradient.shapes[0][:count], backward=True)
     made = [None if r == kNullOp else g for g, r in zip(grads, requests, strict=True)]
 
+    by_numpy = type(op).run_backward is HostOp.run_backward
+
     def backward() -> None:
+        if by_numpy:
+            op.run_backward_on(context, list(map(views, parts)), list(requests), views(made))
+            return
         op.run_backward(
             context,
             blobs(out_grads),
@@ -123,9 +126,9 @@ def run_backward(
     push(op, f"_backward_{op.name}", backward, context, wanted, read, written, ctx)
 
 
-def views(arrays: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
-    """The arrays as operators see them that work by NumPy."""
-    return [x._numpy() for x in arrays]
+def views(arrays: Sequence[Any]) -> list[Any]:
+    """The arrays as operators see them that work by NumPy; None stays None."""
+    return [None if x is None else x._numpy() for x in arrays]
 
 
 def blobs(arrays: Sequence[Any]) -> list[Any]:

@@ -7,23 +7,20 @@ to a state at a time, `backwards` that of all ways behind it; both are native co
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from gnomon.base import GnomonError, complaint
-from gnomon.dtype import float64, int64
-from gnomon.expr import fn
-from gnomon.expr.node import cast
+from gnomon.dtype import float64
 from gnomon.ground.record import cached_property, record
 from gnomon.native.serve import served
 from gnomon.ops.case import case
 from gnomon.ops.host import Array, HostOp, pooled
 from gnomon.ops.infer import Shapes, Types
 from gnomon.ops.nn.ctc_ways import LOG_HUGE, NEVER, backwards, forwards
-from gnomon.ops.nn.softmax import log_softmax
 from gnomon.ops.op import op
 from gnomon.ops.param import param
-from gnomon.shadow import Tensor
 
 MOST = (1 << 31) - 1  # above all classes
 LEAST = -1e12  # of a logarithm: below it the number beside an exponent has fewer than 4 digits
@@ -43,7 +40,7 @@ class Aligned:
     sizes: Array
     blank: int
 
-    @property
+    @cached_property
     def fits(self) -> Array:
         """Whether a sequence is long enough for its label: blanks must part equal symbols."""
         symbols = self.states[:, 1::2]
@@ -55,10 +52,12 @@ class Aligned:
     def chance(self) -> tuple[Array, Array]:
         """The probabilities of classes as numbers and exponents."""
         numbers, powers = (pooled(self.logs.shape, kind) for kind in (np.float64, np.int64))
-        logs = fn.maximum(Tensor(self.logs), LEAST)
-        Tensor(powers)[:] = cast(fn.ceil(logs / LOG_HUGE), int64)  # 0 of NaN, whose number is NaN
-        chances = fn.exp(logs - cast(Tensor(powers), float64) * LOG_HUGE)
-        Tensor(numbers)[:] = fn.where(fn.eq(Tensor(self.logs), -math.inf), 0, chances)
+        np.exp(self.logs, out=numbers)
+        powers.fill(0)
+        small = (self.logs < -LOG_HUGE) & (self.logs > -math.inf)
+        logs = np.maximum(self.logs[small], LEAST)
+        raised = np.ceil(logs / LOG_HUGE)
+        numbers[small], powers[small] = np.exp(logs - raised * LOG_HUGE), raised
         return numbers, powers
 
     @property
@@ -81,7 +80,7 @@ class Aligned:
         run(*self.places, found.ctypes.data, raised.ctypes.data, *self.counts)
         return found, raised
 
-    @property
+    @cached_property
     def totals(self) -> tuple[Array, Array]:
         """The probability of each label, as numbers and exponents."""
         found, raised = self.ways
@@ -101,24 +100,23 @@ class Aligned:
         number, power = self.totals
         return np.where(self.fits & (self.times > 0), -np.log(number) - power * LOG_HUGE, 0)
 
-    def gradient(self) -> Array:
-        """The gradient of each loss with respect to the unnormalised logarithms."""
-        steps = len(self.logs)
+    def gradient(self, found: Array) -> None:
+        """Fill `found` with the gradient of each loss by the unnormalised logarithms."""
         number, power = self.totals
         inverse, lowered = 1 / np.where(number > 0, number, 1), -power
-        found, room = pooled(self.logs.shape, np.float64), np.empty(4 * self.states.shape[1])
-        Tensor(found)[:] = fn.exp(Tensor(self.logs))
+        room = np.empty(4 * self.states.shape[1])
+        np.exp(self.logs, out=found)
         run = served(forwards, backwards)[1]
         arrays = [a.ctypes.data for a in (*self.ways, inverse, lowered, found, room)]
         run(*self.places, *arrays, *self.counts)
-        inside = np.arange(steps)[:, None] < self.times
-        return np.where((inside & self.fits)[..., None], found, 0)
+        inside = np.arange(len(self.logs))[:, None] < self.times
+        found[~(inside & self.fits)] = 0
 
 
 @op(
     "CTCLoss",
     inputs=("data", "label", "data_lengths", "label_lengths"),
-    outputs=("output0",),
+    outputs=("output0", "output1"),
     aliases=("ctc_loss", "_contrib_CTCLoss", "_contrib_ctc_loss"),
 )
 class CTCLoss(HostOp):
@@ -126,12 +124,14 @@ class CTCLoss(HostOp):
 
     `data` are logarithms before the softmax. A label ends at its first 0 where the blank is the
     first class, at its first -1 where it is the last one, or as `label_lengths` says. The loss of a
-    label that is too long for its sequence is 0.
+    label that is too long for its sequence is 0. The hidden output is the gradient of each loss in
+    training, where one is expected, and else 0.
     """
 
     use_data_lengths: bool = param(False, doc="There are `data_lengths`, (batch,).")
     use_label_lengths: bool = param(False, doc="There are `label_lengths`, (batch,).")
     blank_label: str = param("first", choices=("first", "last"), doc="Which class is the blank.")
+    num_visible_outputs = 1
     cases = (
         case((6, 2, 4), [[1, 2, 0], [3, 3, 1]], differentiable=(0,)),
         case((4, 2, 3), [[0, 1, -1], [1, -1, -1]], blank_label="last", differentiable=(0,)),
@@ -150,10 +150,12 @@ class CTCLoss(HostOp):
         s["label"] = (batch, -1)
         for name in (*self.arguments()[2:], "output0"):
             s[name] = (batch,)
+        s["output1"] = s["data"]
 
     def types(self, t: Types) -> None:
         t.same("data", "output0")
         t.check("data", "f")
+        t["output1"] = float64
 
     def aligned(self, data: Array, label: Array, lengths: tuple[Array, ...]) -> Aligned:
         """The inputs as the algorithm takes them.
@@ -165,20 +167,20 @@ class CTCLoss(HostOp):
         told = dict(zip(self.arguments()[2:], lengths, strict=True))
         blank, end = (0, 0) if self.blank_label == "first" else (classes - 1, -1)
         label = np.where(np.abs(label) <= MOST, label, MOST).astype(np.int64)  # NaN is no class
-        over = np.pad(label, ((0, 0), (0, 1)), constant_values=end) <= end
-        sizes = self.lengths(told, "label_lengths", over.argmax(1), label.shape[1])
+        symbols = np.logical_and.accumulate(label > end, 1).sum(1)
+        sizes = self.lengths(told, "label_lengths", symbols, label.shape[1])
         times = self.lengths(told, "data_lengths", np.full(batch, steps), steps)
         used = np.arange(label.shape[1]) < sizes[:, None]
         symbols = np.where(used, label, blank)
         if symbols.size and not 0 <= symbols.min() <= symbols.max() < classes:
             expected, got = f"classes from 0 to {classes - 1}", f"{symbols.min()}, {symbols.max()}"
             raise GnomonError(complaint(self.name, "label", expected, got))
-        states = np.full((batch, 2 * label.shape[1] + 1), blank)
+        states = np.full((batch, 2 * label.shape[1] + 1), blank, np.int64)
         states[:, 1::2] = symbols
-        logs = pooled(data.shape, np.float64)
-        given = cast(Tensor(np.ascontiguousarray(data)), float64)
-        Tensor(logs)[:] = log_softmax(given, (2,))
-        return Aligned(logs, states.astype(np.int64), times, 2 * sizes + 1, blank)
+        logs, powers = pooled(data.shape, np.float64), pooled(data.shape, np.float64)
+        np.subtract(data, data.max(2, keepdims=True), out=logs, dtype=np.float64)
+        logs -= np.log(np.exp(logs, out=powers).sum(2, keepdims=True))
+        return Aligned(logs, states, times, 2 * sizes + 1, blank)
 
     def lengths(self, given: dict[str, Array], name: str, otherwise: Array, most: int) -> Array:
         """Lengths that were given, or others; GnomonError where one is above `most` or below 0."""
@@ -188,18 +190,25 @@ class CTCLoss(HostOp):
             raise GnomonError(complaint(self.name, name, f"lengths from 0 to {most}", got))
         return found
 
-    def compute(self, data: Array, label: Array, *lengths: Array) -> Array:
+    def compute(
+        self, data: Array, label: Array, *lengths: Array, train: bool, room: Sequence[Array]
+    ) -> tuple[Array, Array]:
+        slope = room[1]
+        slope.fill(0)
         if not data.size:
-            return np.zeros(data.shape[1], data.dtype)
+            return np.zeros(data.shape[1]), slope
         found = self.aligned(data, label, lengths)
-        return found.losses
+        if train:
+            found.gradient(slope)
+        return found.losses, slope
 
-    def gradient(self, grad: Array, inputs: tuple[Array, ...]) -> dict[str, Array]:
-        data, label, *lengths = inputs
-        if not data.size:
-            return {}
-        slope = self.aligned(data, label, tuple(lengths)).gradient()
-        return {"data": slope * grad[:, None]}
+    def gradient(
+        self, grad: Array, inputs: tuple[Array, ...], output1: Array, *, train: bool
+    ) -> dict[str, Array]:
+        if not train:
+            room = (output1, np.empty_like(output1))
+            output1 = self.compute(*inputs, train=True, room=room)[1]
+        return {"data": output1 * grad[:, None]}
 
     def reference(self, data: Array, label: Array, *lengths: Array) -> Array:
         found = self.aligned(data, label, lengths)
