@@ -58,7 +58,7 @@ def test_no_attribute_is_taken_or_deleted(kind):
 
 def test_the_refusal_says_what_was_tried():
     t = Tensor(np.zeros((2, 3), np.float32))
-    with pytest.raises(AttributeError, match=r"Tensor: argument 'shape': .* got a tuple"):
+    with pytest.raises(AttributeError, match=r"Tensor: argument 'shape': .* got \(60,\)"):
         t.shape = (60,)
     with pytest.raises(AttributeError, match=r"Tensor: argument 'shape': .* deletion"):
         del t.shape
