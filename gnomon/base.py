@@ -130,10 +130,21 @@ class MidwayError(EngineError):
 def complaint(where: str, argument: str, expected: object, got: object) -> str:
     """The sentence every error is written in: where, which argument, what was expected, what came.
 
+    Of arrays the shape is told, and of what is long the first part.
+
     >>> complaint("dot", "rhs", "3 rows", "shape (4, 2)")
     "dot: argument 'rhs': expected 3 rows, got shape (4, 2)"
     """
-    return f"{where}: argument {argument!r}: expected {expected}, got {got}"
+    wanted, came = (_told(x) for x in (expected, got))
+    return f"{where}: argument {argument!r}: expected {wanted}, got {came}"
+
+
+LONGEST = 400  # characters of what was expected, or came, that an error tells
+
+
+def _told(what: object) -> str:
+    text = shown(what) if _is_array(what) else str(what)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
 def shown(value: Any) -> str:

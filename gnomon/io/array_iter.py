@@ -56,6 +56,9 @@ class NDArrayIter(DataIter):
         self.data = named_arrays("data", data, data_name, allow_empty=False)
         self.label = named_arrays("label", label, label_name, allow_empty=True)
         self.num_data = _common_rows(self.data + self.label)
+        if last_batch_handle == "roll_over" and batch_size > self.num_data:
+            expected = f"at most {self.num_data}, the rows, where the last batch rolls over"
+            raise ParamError(complaint("NDArrayIter", "batch_size", expected, batch_size))
         self.num_source = len(self.data)
         self.idx = np.arange(self.num_data)
         self.shuffle = shuffle

@@ -438,3 +438,33 @@ def test_create_operator_gives_an_operator():
 
     with pytest.raises(GnomonError, match=r"Forgotten.create_operator: .* a CustomOp, got None"):
         mx.nd.Custom(X, op_type="forgotten").wait_to_read()
+
+
+@pytest.mark.parametrize(("given", "words"), [
+    ((6, 3), {"in_channels": "4"}), ((6, 3), {"groups": None}), ((6, 3), {"groups": 0}),
+    (("6", 3), {}), ((-6, 3), {}), ((6, 3), {"activation": 5}), ((6, 3), {"groups": 4}),
+])  # fmt: skip
+def test_channels_groups_and_activation_of_convolutions(given, words):
+    named = next(iter(words), "channels")
+    for layer in (nn.Conv2D, nn.Conv2DTranspose):
+        with pytest.raises((ParamError, TypeError), match=rf"{layer.__name__}: argument '{named}'"):
+            layer(*given, **words)
+
+
+def test_what_came_is_told_in_a_few_words():
+    for wrong in (lambda: mx.nd.reshape(mx.nd.ones(3), shape=list(range(5000))),
+                  lambda: mx.nd.zeros(np.ones((300, 300))),
+                  lambda: mx.lr_scheduler.FactorScheduler(step=np.ones(3000))):  # fmt: skip
+        with pytest.raises((GnomonError, TypeError)) as found:
+            wrong()
+        assert len(str(found.value)) < 900
+
+
+def test_dropout_of_steps_looks_at_no_lengths():
+    steps = [mx.nd.ones((2, 4)) * k for k in range(3)]
+    outputs, states = mx.gluon.rnn.DropoutCell(0.5).unroll(
+        3, steps, valid_length=mx.nd.array([1, 2])
+    )
+    assert states == []
+    for output, step in zip(outputs, steps, strict=True):
+        np.testing.assert_array_equal(output.asnumpy(), step.asnumpy())

@@ -7,7 +7,7 @@ import pytest
 from ops.records import record
 
 import gnomon as mx
-from gnomon.base import ParamError, ShapeError
+from gnomon.base import GnomonError, ParamError, ShapeError
 from gnomon.dtype import float16, float32
 from gnomon.expr.oracle import evaluate
 from gnomon.ops import find
@@ -200,6 +200,18 @@ def test_deconvolution_gives_what_mxnet_gives():
         (y,) = forward(find("Deconvolution")(kernel=(3, 3), num_filter=3, **more), [x, w])
         assert (y.shape, y.sum()) == ((1, 3, size, size), total)
         np.testing.assert_array_equal(y.ravel()[:4], first)
+
+
+@pytest.mark.parametrize(("how", "words"), [
+    ({"stride": (2, 2), "adj": (2, 2)}, "'adj': expected numbers below stride"),
+    ({"adj": (1, 0)}, "'adj': expected numbers below stride"),
+    ({"target_shape": (4, 4)}, "'data': expected sizes from which target_shape"),
+    ({"target_shape": (4,)}, "'target_shape': expected 2 numbers"),
+])  # fmt: skip
+def test_outputs_of_deconvolution_with_more_windows_than_inputs_are_refused(how, words):
+    x, w = mx.nd.ones((1, 1, 3, 3)), mx.nd.ones((1, 1, 3, 3))
+    with pytest.raises(GnomonError, match=words):
+        mx.nd.Deconvolution(x, w, kernel=(3, 3), num_filter=1, **how)
 
 
 def test_dropout_keeps_the_mean_and_one_fate_along_shared_axes():

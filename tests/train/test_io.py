@@ -87,6 +87,10 @@ def test_hard_reset_forgets_what_rolled_over():
         ({"data": np.array([1, "a"], object)}, "an array of numbers, got ndarray of dtype object"),
         ({"data": np.zeros(4), "last_batch_handle": "drop"}, "roll_over"),
         ({"data": {"a": object()}}, "'a'"),
+        (
+            {"data": np.zeros(4), "batch_size": 5, "last_batch_handle": "roll_over"},
+            "'batch_size': expected at most 4",
+        ),
     ],
 )
 def test_refused_arguments(wrong, words):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gnomon.base import ParamError, complaint
+from gnomon.base import ParamError, check_kind, complaint, shown
 from gnomon.gluon.block import HybridBlock
 from gnomon.gluon.nn.activations import Activation
 from gnomon.gluon.nn.pooling import (
@@ -47,6 +47,18 @@ __all__ = [
 ]
 
 
+def _check_channels(where: str, channels: Any, in_channels: Any, groups: Any) -> None:
+    """ParamError where channels cannot be so many, or do not divide into groups."""
+    given = {"channels": (channels, 1), "in_channels": (in_channels, 0), "groups": (groups, 1)}
+    for name, (value, least) in given.items():
+        if not hasattr(value, "__index__") or value < least:
+            expected = f"an integer from {least}"
+            raise ParamError(complaint(where, name, expected, shown(value)))
+    if in_channels % groups or channels % groups:
+        known = f"{in_channels} and {channels}" if in_channels else str(channels)
+        raise ParamError(complaint(where, "groups", f"a divisor of {known} channels", groups))
+
+
 class _Conv(HybridBlock):
     """What convolutions share.
 
@@ -84,6 +96,7 @@ class _Conv(HybridBlock):
     ) -> None:
         super().__init__(**kwargs)
         where = type(self).__name__
+        _check_channels(where, channels, in_channels, groups)
         axes = self._axes or sum(axis in "DHW" for axis in layout or "") or 2
         layout = check_layout(where, layout, axes)
         self._channels, self._in_channels, self._op_name = channels, in_channels, op_name
@@ -99,9 +112,6 @@ class _Conv(HybridBlock):
         }
         if adj is not None:
             self._kwargs["adj"] = sizes(where, "output_padding", adj, axes)
-        if in_channels % groups or channels % groups:
-            expected = f"a divisor of {in_channels} and {channels} channels"
-            raise ParamError(complaint(where, "groups", expected, groups))
         with self.name_scope():
             late = {"allow_deferred_init": True}
             shape = self._weight_shape(layout, groups)
@@ -112,6 +122,7 @@ class _Conv(HybridBlock):
                 self.bias = self.params.get("bias", shape=shape, init=bias_initializer, **late)
             self.act = None
             if activation is not None:
+                check_kind(where, "activation", activation, str, "a name")
                 self.act = Activation(activation, prefix=activation + "_")
 
     def _weight_shape(self, layout: str, groups: int) -> tuple[int, ...]:

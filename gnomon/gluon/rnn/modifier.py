@@ -44,11 +44,11 @@ class DropoutCell(HybridRecurrentCell):
         return inputs, states
 
     def _unrolled(self, length: int, inputs: Any, begin_state: Any, how: How) -> Unrolled:
-        layout, merge_outputs, _ = how
+        layout, merge_outputs, _ = how  # steps behind a sequence's end are dropped as all others
         inputs = formatted(length, inputs, layout, merge_outputs)
         if not isinstance(inputs, (list, tuple)):
             return self(inputs, [])[0], []
-        return super()._unrolled(length, inputs, [], how)
+        return super()._unrolled(length, inputs, [], (layout, merge_outputs, None))
 
 
 class ModifierCell(HybridRecurrentCell):

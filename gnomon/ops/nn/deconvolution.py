@@ -38,11 +38,25 @@ class Deconvolution(Op):
             raise ParamError(complaint(self.name, "kernel", "1, 2 or 3 numbers", self.kernel))
         for name, default in (("stride", 1), ("dilate", 1), ("pad", 0), ("adj", 0)):
             window.per_axis(self, name, default, len(self.kernel))
+        if any(self.target_shape):
+            window.per_axis(self, "target_shape", 1, len(self.kernel))
+        elif not self.adds_no_window(self.adj):
+            expected = f"numbers below stride, {self.strides}"
+            raise ParamError(complaint(self.name, "adj", expected, self.adj))
         if self.layout not in (None, window.DEFAULT_LAYOUT[len(self.kernel)]):
             raise ParamError(complaint(self.name, "layout", "channels first", self.layout))
         if self.num_filter % self.num_group:
             expected = f"a multiple of num_group, {self.num_group}"
             raise ParamError(complaint(self.name, "num_filter", expected, self.num_filter))
+
+    @property
+    def strides(self) -> window.Sizes:
+        """The distance of windows along each axis."""
+        return window.per_axis(self, "stride", 1, len(self.kernel))
+
+    def adds_no_window(self, adj: window.Sizes) -> bool:
+        """Whether no more windows fit into an output with so much more at its end."""
+        return all(a < s for a, s in zip(adj, self.strides, strict=False))
 
     def arguments(self) -> tuple[str, ...]:
         return ("data", "weight") if self.no_bias else ("data", "weight", "bias")
@@ -51,8 +65,7 @@ class Deconvolution(Op):
         """Sizes of the output before anything is cut off or added."""
         n = len(self.kernel)
         spans = window.reach(self.kernel, window.per_axis(self, "dilate", 1, n))
-        strides = window.per_axis(self, "stride", 1, n)
-        rows = zip(space, strides, spans, strict=True)
+        rows = zip(space, self.strides, spans, strict=True)
         return [(d - 1) * s + k for d, s, k in rows]
 
     def cut(self, whole: list[int]) -> tuple[window.Sizes, window.Sizes]:
@@ -78,6 +91,9 @@ class Deconvolution(Op):
             sizes = [w - 2 * p + a for w, p, a in zip(whole, pad, adj, strict=True)]
             if min(sizes) < 1 or min(pad) < 0:
                 raise s.refuse("data", "sizes that leave something after pad", tuple(space))
+            if not self.adds_no_window(adj):
+                expected = f"sizes from which target_shape {self.target_shape} is cut evenly"
+                raise s.refuse("data", expected, tuple(space))
         s["output"] = (n, self.num_filter, *sizes)
         s["data"] = (s.need("output")[0], s.need("weight")[0], *space)
 
@@ -89,7 +105,7 @@ class Deconvolution(Op):
         whole = self.spread(data.shape[2:])
         pad, adj = self.cut(whole)
         how = Geometry(
-            window.per_axis(self, "stride", 1, n),
+            self.strides,
             pad,
             window.per_axis(self, "dilate", 1, n),
             self.num_group,
