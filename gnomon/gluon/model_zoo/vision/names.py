@@ -52,10 +52,3 @@ def get_model(name: str, **kwargs: Any) -> Any:
         got = repr(name) + nearest(name.lower(), MODELS)
         raise ParamError(complaint("get_model", "name", expected, got))
     return found(**kwargs)
-
-
-def attributes(name: str) -> Any:
-    """The function that makes the network `name`: `vision.resnet18_v1` and its like."""
-    if name not in FUNCTIONS:
-        raise AttributeError(f"module 'gnomon.gluon.model_zoo.vision' has no attribute {name!r}")
-    return FUNCTIONS[name]
