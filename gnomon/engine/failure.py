@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from types import CodeType
 from typing import TYPE_CHECKING
-from weakref import WeakSet
+from weakref import ref
 
 from gnomon.base import EngineError, EngineIndexError
 from gnomon.ground.record import put
@@ -70,8 +70,8 @@ class Failure:
     """One exception of one function, shared by every variable that it poisons.
 
     `reported` says whether it was reported: from then on a function that only writes a poisoned
-    variable runs and heals it. `kept` are variables that have their value of before, since what
-    was to write them did not run: a report restores them.
+    variable runs and heals it. `kept` refers to variables that have their value of before, since
+    what was to write them did not run: a report restores them.
     """
 
     __slots__ = ("exception", "kept", "name", "reported", "site")
@@ -81,7 +81,7 @@ class Failure:
         self.name = name
         self.site = site
         self.reported = False
-        self.kept: WeakSet[Var] = WeakSet()
+        self.kept: set[ref[Var]] = set()
 
     def restore(self, var: Var, run_ctx: object) -> None:
         """Have one of those that are kept be what it was, unless another failure came since."""

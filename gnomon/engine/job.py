@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Protocol
+from weakref import ref
 
 from gnomon.base import EngineError, complaint, shown
 from gnomon.engine.failure import Failure, Site
@@ -227,9 +228,9 @@ class Job:
     def poison(self, failure: Failure) -> None:
         """Mark all that this job, which is left out, was to write; what has a value keeps it."""
         kept = [
-            var
+            ref(var)
             for var in self.mutate
-            if (var.has_value() if var.failure is None else var in var.failure.kept)
+            if (var.has_value() if var.failure is None else ref(var) in var.failure.kept)
         ]
         self.fail(failure)
         failure.kept.update(kept)

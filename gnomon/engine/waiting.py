@@ -214,9 +214,11 @@ class Waiting(Execution):
     def _report(self, failure: Failure) -> None:
         """The program is told: what is pushed from now on finds kept variables as they were."""
         failure.reported = True
-        for var in tuple(failure.kept):
-            self._push(make_job(partial(failure.restore, var), CLEANUP, (), (var,)))
-            failure.kept.discard(var)
+        for each in tuple(failure.kept):  # at once: other threads may add some
+            var = each()
+            if var is not None:
+                self._push(make_job(partial(failure.restore, var), CLEANUP, (), (var,)))
+            failure.kept.discard(each)
 
     def _raise_first_failure(self) -> None:
         """Raise the first failure that was not reported, with the number of the others."""
