@@ -16,7 +16,7 @@ from gnomon.gluon import nn
 from gnomon.runtime.devices import pool
 from gnomon.runtime.execution import threads
 from gnomon.runtime.kernels.template import Copy, Template
-from gnomon.runtime.kernels.workspace import KEPT_BYTES, RUNS, Reused, working_memory
+from gnomon.runtime.kernels.workspace import KEPT_BYTES, RUN_MEMORY, Reused, working_memory
 from gnomon.runtime.libraries import gemm
 from gnomon.runtime.statements.family import Slot, family_of
 from gnomon.runtime.statements.prepare import Store, prepare
@@ -130,7 +130,7 @@ def test_no_template_holds_memory(name):
     """What a run leaves is for the next one, of whatever work."""
     shapes, value = CASES[name]
     arrays = operands(shapes, 0)
-    RUNS.give(RUNS.take(1 << 16))
+    RUN_MEMORY.give(RUN_MEMORY.take(1 << 16))
     before = pool.stats().used
     for _ in range(3):
         made = Template(making(shapes, value), len(shapes))
@@ -143,10 +143,10 @@ def test_no_template_holds_memory(name):
 
 def test_much_memory_is_the_pools_between_runs():
     before = pool.stats().used
-    RUNS.give(RUNS.take(KEPT_BYTES + 1))
+    RUN_MEMORY.give(RUN_MEMORY.take(KEPT_BYTES + 1))
     assert pool.stats().used <= before
-    RUNS.give(RUNS.take(1 << 20))
-    assert RUNS.take(100).nbytes >= 100
+    RUN_MEMORY.give(RUN_MEMORY.take(1 << 20))
+    assert RUN_MEMORY.take(100).nbytes >= 100
 
 
 def test_exceptions_leave_a_thread_without_a_workspace():

@@ -81,12 +81,12 @@ class DenseCell(HybridRecurrentCell):
         rows, name = self._gates * self._hidden_size, self._step
         i2h = F.FullyConnected(inputs, i2h_weight, i2h_bias, num_hidden=rows, name=f"{name}i2h")
         h2h = F.FullyConnected(states[0], h2h_weight, h2h_bias, num_hidden=rows, name=f"{name}h2h")
-        after = self._stepped(F, i2h, h2h, states, name)
+        after = self._next_states(F, i2h, h2h, states, name)
         return after[0], after
 
-    def _stepped(self, F: Any, i2h: Any, h2h: Any, states: Any, name: str) -> list[Any]:
+    def _next_states(self, F: Any, i2h: Any, h2h: Any, states: Any, name: str) -> list[Any]:
         """The states after the step, the output first, from the products of all gates."""
-        raise NotImplementedError(f"{type(self).__name__} must define _stepped()")
+        raise NotImplementedError(f"{type(self).__name__} must define _next_states()")
 
     @property
     def _step(self) -> str:
@@ -128,7 +128,7 @@ class RNNCell(DenseCell):
     def _more_repr(self) -> str:
         return f", {self._activation}"
 
-    def _stepped(self, F: Any, i2h: Any, h2h: Any, states: Any, name: str) -> list[Any]:
+    def _next_states(self, F: Any, i2h: Any, h2h: Any, states: Any, name: str) -> list[Any]:
         both = F.elemwise_add(i2h, h2h, name=f"{name}plus0")
         return [self._get_activation(F, both, self._activation, name=f"{name}out")]
 
@@ -143,7 +143,7 @@ class LSTMCell(DenseCell):
 
     _gates = 4
     _states = 2
-    _shown = "out"  # what the output is called
+    _output_name = "out"  # what the output is called
 
     def __init__(
         self,
@@ -166,7 +166,7 @@ class LSTMCell(DenseCell):
     def _alias(self) -> str:
         return "lstm"
 
-    def _stepped(self, F: Any, i2h: Any, h2h: Any, states: Any, name: str) -> list[Any]:
+    def _next_states(self, F: Any, i2h: Any, h2h: Any, states: Any, name: str) -> list[Any]:
         act = self._get_activation
         gates = F.elemwise_add(i2h, h2h, name=f"{name}plus0")
         take, keep, new, show = F.SliceChannel(gates, num_outputs=4, name=f"{name}slice")
@@ -178,7 +178,7 @@ class LSTMCell(DenseCell):
         added = F.elemwise_mul(take, new, name=f"{name}mul1")
         memory = F.elemwise_add(kept, added, name=f"{name}state")
         seen = F.Activation(memory, act_type=self._activation, name=f"{name}activation0")
-        return [F.elemwise_mul(show, seen, name=f"{name}{self._shown}"), memory]
+        return [F.elemwise_mul(show, seen, name=f"{name}{self._output_name}"), memory]
 
 
 class GRUCell(DenseCell):
@@ -189,7 +189,7 @@ class GRUCell(DenseCell):
     def _alias(self) -> str:
         return "gru"
 
-    def _stepped(self, F: Any, i2h: Any, h2h: Any, states: Any, name: str) -> list[Any]:
+    def _next_states(self, F: Any, i2h: Any, h2h: Any, states: Any, name: str) -> list[Any]:
         into = F.SliceChannel(i2h, num_outputs=3, name=f"{name}i2h_slice")
         over = F.SliceChannel(h2h, num_outputs=3, name=f"{name}h2h_slice")
         sums = [F.elemwise_add(into[k], over[k], name=f"{name}plus{k}") for k in range(2)]

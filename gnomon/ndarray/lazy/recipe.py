@@ -30,7 +30,7 @@ from gnomon.ndarray.lazy.numbers import Number, matched, words_of
 from gnomon.runtime.execution.program import Done
 from gnomon.runtime.execution.stream import Task
 from gnomon.runtime.kernels.template import Copy, Template
-from gnomon.runtime.kernels.workspace import BRIEF, UNDER_LOCK
+from gnomon.runtime.kernels.workspace import BRIEF_MEMORY, LOCK_MEMORY
 from gnomon.runtime.statements.launch import address_of
 from gnomon.runtime.statements.launch_code import DOUBLE, FLOAT
 from gnomon.runtime.statements.prepare import Store, prepare
@@ -270,7 +270,7 @@ def _prepared(template: Template, numbers: Sequence[Number], first: int) -> Prep
         template.give_back(copy)
         return None
     if copy.needs.nbytes:
-        copy.work_in(UNDER_LOCK.of(copy.needs.nbytes))
+        copy.work_in(LOCK_MEMORY.of(copy.needs.nbytes))
     places = [
         (address_of(words) + 8 * word, operand, offset)
         for words, word, operand, offset in copy.slots
@@ -283,7 +283,7 @@ def _prepared(template: Template, numbers: Sequence[Number], first: int) -> Prep
 def _briefly(copy: Copy) -> Callable[[Sequence[int], Done, Any], None]:
     """A function of operands and `Done` that runs a copy which no other run uses."""
     if copy.needs.nbytes:
-        copy.work_in(BRIEF.of(copy.needs.nbytes))
+        copy.work_in(BRIEF_MEMORY.of(copy.needs.nbytes))
     slots, call = copy.slots, copy.call
 
     def brief(addresses: Sequence[int], done: Done, run_ctx: Any) -> None:

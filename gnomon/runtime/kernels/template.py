@@ -37,7 +37,7 @@ from gnomon.runtime.execution.stream import Pair, Task, place_of
 from gnomon.runtime.execution.threads import num_threads
 from gnomon.runtime.ffi import Block
 from gnomon.runtime.kernels.kernel import Kernel
-from gnomon.runtime.kernels.workspace import KEPT_BYTES, RUNS, STREAM, Workspace
+from gnomon.runtime.kernels.workspace import KEPT_BYTES, RUN_MEMORY, STREAM_MEMORY, Workspace
 
 Make = Callable[..., list[Step]]
 
@@ -117,10 +117,10 @@ class Copy:
         if self.memory is not None or not self.needs.nbytes:
             self.call(done)
             return
-        memory = RUNS.take(self.needs.nbytes)
+        memory = RUN_MEMORY.take(self.needs.nbytes)
         self.work_at(memory.address)
         self.call(done)
-        RUNS.give(memory)
+        RUN_MEMORY.give(memory)
 
     def work_at(self, address: int) -> None:
         """From now on temporaries are there."""
@@ -209,7 +209,7 @@ class Template:
         self._stand_ins = [(k + 1) * SPACING for k in range(count)]
         self._numbers = {pair: count + k for k, pair in enumerate(numbers)}
         self._threads = 0  # for how many steps were made, and their places looked for
-        self._like: tuple[Sequence[Step], Needs] | None = None  # those
+        self._like: tuple[Sequence[Step], Needs] | None = None  # what further copies repeat
         self._given = places is not None
         self.places: Sequence[Place] = places or []  # where operands' addresses and numbers go
         self._which: tuple[tuple[int, ...], ...] = ((0,), (1,)) if numbers else ((), ())
@@ -332,7 +332,7 @@ class Template:
         if copy is None:
             copy = self.reserve()
             if 0 < copy.needs.nbytes <= KEPT_BYTES:
-                copy.work_in(STREAM.of(copy.needs.nbytes))
+                copy.work_in(STREAM_MEMORY.of(copy.needs.nbytes))
             self._streamed = copy  # at last: others use it as it is, after an exception too
         if copy.needs.nbytes <= KEPT_BYTES:
             return Task(copy.step, copy.pairs(addresses), keep=keep, timed=self)

@@ -125,7 +125,7 @@ class Lent:
             self._idle.append(storage)
 
 
-RUNS = Lent()  #: of any run
-UNDER_LOCK = Reused()  #: of what runs from begin to end while one thread has Python's lock
-BRIEF = Reused()  #: of brief runs, of which the engine's lock lets one be at a time
-STREAM = Reused()  #: of tasks of the stream
+RUN_MEMORY = Lent()  #: of any run
+LOCK_MEMORY = Reused()  #: of what runs from begin to end while one thread has Python's lock
+BRIEF_MEMORY = Reused()  #: of brief runs, of which the engine's lock lets one be at a time
+STREAM_MEMORY = Reused()  #: of tasks of the stream

@@ -28,7 +28,7 @@ from gnomon.runtime.execution.program import Step
 from gnomon.runtime.ffi import Block, ffi
 from gnomon.runtime.kernels.kernel import bits
 from gnomon.runtime.kernels.template import Template
-from gnomon.runtime.kernels.workspace import UNDER_LOCK
+from gnomon.runtime.kernels.workspace import LOCK_MEMORY
 from gnomon.runtime.statements import fields
 from gnomon.runtime.statements.fields import field
 from gnomon.runtime.statements.launch_code import (
@@ -163,7 +163,7 @@ class Launch:
         if needs > WORK_BYTES and self.aside:
             raise NoLaunch
         if needs:
-            self.copy.work_in(pool.allocate(needs) if self.aside else UNDER_LOCK.of(needs))
+            self.copy.work_in(pool.allocate(needs) if self.aside else LOCK_MEMORY.of(needs))
         for place, (owner, delta) in zip(work.places, regions, strict=True):
             if work.places[owner] is not place:
                 work.reading.tie(place.number, work.places[owner].number, delta)

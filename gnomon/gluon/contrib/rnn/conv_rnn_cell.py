@@ -152,10 +152,10 @@ class ConvCell(HybridRecurrentCell):
         over = F.Convolution(
             states[0], h2h_weight, h2h_bias, name=f"{name}h2h", **self._over, **shared
         )
-        after = self._stepped(F, into, over, states, name)
+        after = self._next_states(F, into, over, states, name)
         return after[0], after
 
-    def _stepped(self, F: Any, into: Any, over: Any, states: Any, name: str) -> list[Any]:
+    def _next_states(self, F: Any, into: Any, over: Any, states: Any, name: str) -> list[Any]:
         """The states after the step, the output first."""
         output = self._get_activation(F, into + over, self._activation, name=f"{name}out")
         return [output]
@@ -166,7 +166,7 @@ class ConvLSTM(ConvCell):
 
     _gates, _states, _kind = 4, 2, "lstm"
 
-    def _stepped(self, F: Any, into: Any, over: Any, states: Any, name: str) -> list[Any]:
+    def _next_states(self, F: Any, into: Any, over: Any, states: Any, name: str) -> list[Any]:
         axis = self._channel_axis
         gates = F.SliceChannel(into + over, num_outputs=4, axis=axis, name=f"{name}slice")
         take, keep, show = (
@@ -184,7 +184,7 @@ class ConvGRU(ConvCell):
 
     _gates, _kind = 3, "gru"
 
-    def _stepped(self, F: Any, into: Any, over: Any, states: Any, name: str) -> list[Any]:
+    def _next_states(self, F: Any, into: Any, over: Any, states: Any, name: str) -> list[Any]:
         axis = self._channel_axis
         a = F.SliceChannel(into, num_outputs=3, axis=axis, name=f"{name}i2h_slice")
         b = F.SliceChannel(over, num_outputs=3, axis=axis, name=f"{name}h2h_slice")

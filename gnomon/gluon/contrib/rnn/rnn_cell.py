@@ -100,7 +100,7 @@ class LSTMPCell(LSTMCell):
         prefix, params: as for every block.
     """
 
-    _shown = "hidden"
+    _output_name = "hidden"
 
     def __init__(
         self,
