@@ -139,7 +139,7 @@ def complaint(where: str, argument: str, expected: object, got: object) -> str:
     return f"{where}: argument {argument!r}: expected {wanted}, got {came}"
 
 
-LONGEST = 400  # characters of what was expected, or came, that an error tells
+LONGEST = 1000  # characters of what was expected, or came, that an error tells
 
 
 def _told(what: object) -> str:
@@ -154,7 +154,8 @@ def shown(value: Any) -> str:
     >>> shown([1, np.ones((2, 3))]), shown((1, 2)), len(shown("a" * 100))
     ('a list of 2: 1, an ndarray of shape (2, 3)', '(1, 2)', 60)
     """
-    kind = type(value).__name__
+    kinds = [kind.__name__ for kind in type(value).__mro__]
+    kind = "ndarray" if "ndarray" in kinds else kinds[0]  # NumPy's, of whatever class
     article = "an" if kind.upper().startswith(("A", "E", "I", "O", "ND")) else "a"
     if _is_array(value):
         return f"{article} {kind} of shape {value.shape}"

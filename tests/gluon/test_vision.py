@@ -85,4 +85,4 @@ def test_files_are_those_of_mxnet(name, tmp_path):
 def test_every_network_is_a_name_of_the_module():
     zoo = mx.gluon.model_zoo.vision
     for name in ("resnet18_v1", "vgg11_bn", "densenet121", "squeezenet1_0", "mobilenet_v2_1_0"):
-        assert name in dir(zoo) and callable(vars(zoo)[name])
+        assert name in dir(zoo) and callable(getattr(zoo, name))

@@ -14,7 +14,7 @@ from gnomon.gluon.model_zoo.vision.mobilenet import (
     get_mobilenet,
     get_mobilenet_v2,
 )
-from gnomon.gluon.model_zoo.vision.names import FUNCTIONS, get_model
+from gnomon.gluon.model_zoo.vision.names import FUNCTIONS, attributes, get_model, listed
 from gnomon.gluon.model_zoo.vision.resnet import (
     BasicBlockV1,
     BasicBlockV2,
@@ -55,4 +55,4 @@ __all__ = [  # noqa: PLE0604
     *FUNCTIONS,
 ]
 
-globals().update(FUNCTIONS)
+__getattr__, __dir__ = attributes, listed

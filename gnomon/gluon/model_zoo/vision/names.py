@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ from gnomon.gluon.model_zoo.vision import densenet, mobilenet, resnet, squeezene
 from gnomon.gluon.model_zoo.vision.alexnet import alexnet
 from gnomon.gluon.model_zoo.vision.inception import inception_v3
 
+VISION = "gnomon.gluon.model_zoo.vision"
 FAMILIES = densenet, mobilenet, resnet, squeezenet, vgg
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     name: made
@@ -52,3 +54,15 @@ def get_model(name: str, **kwargs: Any) -> Any:
         got = repr(name) + nearest(name.lower(), MODELS)
         raise ParamError(complaint("get_model", "name", expected, got))
     return found(**kwargs)
+
+
+def attributes(name: str) -> Any:
+    """The function that makes the network `name`: `vision.resnet18_v1` and its like."""
+    if name not in FUNCTIONS:
+        raise AttributeError(f"module {VISION!r} has no attribute {name!r}")
+    return FUNCTIONS[name]
+
+
+def listed() -> list[str]:
+    """What `dir(vision)` shows: every network too."""
+    return sorted({*vars(sys.modules[VISION]), *FUNCTIONS})
