@@ -92,6 +92,35 @@ def test_sizes_that_equal_others_at_first(kind, how, first, monkeypatch):
             np.testing.assert_array_equal(x, y)
 
 
+@pytest.mark.parametrize("how", ["write", "add"])
+@pytest.mark.parametrize("sizes", [
+    [(2, 3, 5, 4), (4, 3, 5, 2), (5, 7, 5, 6)],
+    [(2, 3, 5, 4), (4, 3, 7, 2), (5, 7, 9, 6), (8, 9, 11, 10)],
+    [(6, 2, 7, 3), (3, 2, 11, 6), (13, 17, 5, 19)],
+])  # fmt: skip
+def test_products_of_sizes_that_stay_the_same_tell_nothing(how, sizes, monkeypatch):
+    monkeypatch.setattr(families, "_known", {})
+    for b, m, k, n in sizes:
+        given = [(b, m, k), (b, k, n)]
+        draw = np.random.default_rng(sum(map(prod, given)))
+        x, y, head = (draw.standard_normal(s).astype(np.float32) for s in (*given, (b, m, n)))
+        found = computed("batch_dot", given, {}, how)
+        products = x @ y, head @ y.swapaxes(1, 2), x.swapaxes(1, 2) @ head
+        for a, c in zip(found, products, strict=True):
+            np.testing.assert_allclose(a, c, rtol=1e-4, atol=1e-4)
+
+
+def test_a_family_waits_where_a_product_of_sizes_stays_the_same():
+    assert families._grown([(2, 4), (3, 3), (4, 2)])[0, 2] == (8, 8)
+    assert families._grown([(7, 9), (2, 5), (7, 9)]).keys() == {
+        (0,),
+        (1,),
+        (0, 0),
+        (0, 1),
+        (0, 0, 1),
+    }
+
+
 def test_every_operator_that_says_so_is_tried():
     said = {registry.find(name).name for name in registry.names() if registry.find(name).free}
     assert said == (COUNTED.keys() - {"flattened"}) | ELSEWHERE

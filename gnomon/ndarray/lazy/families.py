@@ -8,13 +8,13 @@ strides and numbers. That the kernel takes these and no others, in these places,
 the first recipe is made, by the usual way: where it is not so, each shape has a recipe of its own.
 
 Of others the operator says which sizes do nothing but count (`Op.free`). Two recipes of the usual
-way, whose sizes differ, tell where these go: to what grew as they did, or as neighbours' product.
+way, whose sizes differ, tell where these go: to what grew as one of them did, or their product.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from itertools import chain
+from itertools import chain, combinations
 from typing import Any, NamedTuple
 
 from gnomon import config
@@ -53,7 +53,7 @@ class Outline(NamedTuple):
     offsets: Sequence[int] = ()
     numbers: Sequence[float] = ()
     maps: bool = True  # each operand has an element for each of the result's
-    free: Free | None = None  # of an operator that says it: `sizes` are its, as `_runs` joins them
+    free: Free | None = None  # of an operator that says it: `sizes` are its
 
 
 class Kin(NamedTuple):
@@ -61,7 +61,7 @@ class Kin(NamedTuple):
 
     family: Family
     numbers: list[Number]
-    sizes: list[tuple[Slot, int, int]]  # slots, axes, and how many times these
+    sizes: list[tuple[Slot, tuple[int, ...], int]]  # slots, and which axes' product, times what
     strides: list[tuple[Slot, int, int]]  # slots, operands and axes
     scalars: list[Slot]  # slots
     dtype: DType  # of the result
@@ -152,20 +152,11 @@ def _counted(what: Hashable, free: Free | None, work: Work) -> Outline | None:
     """Work of which these sizes do nothing but count, equal ones being one."""
     if free is None or min(free.sizes, default=0) < 2 or 0 in free.fixed:
         return None
-    sizes, types = _runs(free.sizes), [(x.dtype, len(x.shape)) for x in work.layouts]
-    every = [*sizes, *free.fixed]  # kernels take equal ones as one
+    types = [(x.dtype, len(x.shape)) for x in work.layouts]
+    every = [*_runs(free.sizes), *free.fixed]  # kernels take equal ones as one
     libraries = config.get("onednn")  # products count on those that there were
     key = (what, tuple(map(every.index, every)), free.fixed, libraries, *types)
-    return Outline(key, (), sizes, maps=False, free=free)
-
-
-def _spans(count: int) -> list[tuple[int, int]]:
-    """Where runs of neighbours begin and end, of so many: each alone, then pairs, and so on.
-
-    >>> _spans(3)
-    [(0, 1), (1, 2), (2, 3), (0, 2), (1, 3), (0, 3)]
-    """
-    return [(k, k + n) for n in range(1, count + 1) for k in range(count + 1 - n)]
+    return Outline(key, (), free.sizes, maps=False, free=free)
 
 
 def _runs(sizes: Sequence[int]) -> list[int]:
@@ -174,7 +165,8 @@ def _runs(sizes: Sequence[int]) -> list[int]:
     >>> _runs((2, 3, 5))
     [2, 3, 5, 6, 15, 30]
     """
-    return [prod(sizes[begin:end]) for begin, end in _spans(len(sizes))]
+    count = len(sizes)
+    return [prod(sizes[k : k + n]) for n in range(1, count + 1) for k in range(count + 1 - n)]
 
 
 def _moved_back(moves: Any, shape: Shape, data: Layout) -> Outline | None:
@@ -272,7 +264,9 @@ def _member(
     kin: Kin, outline: Outline, layouts: Sequence[Layout], first: int, given: Any
 ) -> Recipe:
     sizes, strides = outline.sizes, outline.strides
-    values: dict[Slot, int] = {slot: times * sizes[axis] for slot, axis, times in kin.sizes}
+    values: dict[Slot, int] = {
+        slot: times * prod([sizes[k] for k in axes]) for slot, axes, times in kin.sizes
+    }
     values.update((slot, strides[k][axis]) for slot, k, axis in kin.strides)
     if kin.scalars:
         numbers = zip(kin.scalars, outline.numbers, strict=True)
@@ -316,26 +310,41 @@ def _related(seen: Seen, outline: Outline, kin: Kin) -> Kin | None:
 
     Sizes that are the same in both may go anywhere, and need to stay as they are.
     """
-    assert outline.free is not None
     if not kin.family.is_like(seen.family):
         return None
-    spans = _spans(len(outline.free.sizes))
     both = list(zip(seen.sizes, outline.sizes, strict=True))
-    same = [axis for axis in range(len(outline.free.sizes)) if both[axis][0] == both[axis][1]]
-    moved = [k for k, (begin, end) in enumerate(spans) if not {begin, end - 1} & {*same}]
-    if not moved or any(both[run][0] == both[run][1] for run in moved):
+    same = [axis for axis, (then, now) in enumerate(both) if then == now]
+    grown = _grown(both)
+    if not grown or any(then == now for then, now in grown.values()):
         return None
     before = seen.family.values()
     for slot, now in kin.family.values().items():
         then = before[slot]
         if then == now or slot.name[0] in ("leaf", "scratch", "tasks"):  # type: ignore[index]
             continue
-        grown = {(a, b): run for run in moved for a, b in [both[run]] if then * b == now * a}
-        found = [(run, now // b) for (_, b), run in grown.items() if now % b == 0]
+        found = [
+            (axes, now // b)
+            for axes, (a, b) in grown.items()
+            if then * b == now * a and now % b == 0
+        ]
         if len(found) != 1 or slot.name[0] == "scalar":  # type: ignore[index]
             return None
         kin.sizes.append((slot, *found[0]))
     return kin._replace(fixed=[(axis, outline.sizes[axis]) for axis in same])
+
+
+def _grown(both: Sequence[tuple[int, int]]) -> dict[tuple[int, ...], tuple[int, int]]:
+    """The products of sizes that differ, both values of each, by axes: of equal ones the first.
+
+    >>> _grown([(2, 3), (5, 5), (7, 11)])
+    {(0,): (2, 3), (2,): (7, 11), (0, 2): (14, 33)}
+    """
+    moved = sorted(both.index(pair) for pair in both if pair[0] != pair[1])
+    found: dict[tuple[int, ...], tuple[int, int]] = {}
+    for count in range(1, len(moved) + 1):
+        for axes in combinations(moved, count):
+            found[axes] = prod([both[k][0] for k in axes]), prod([both[k][1] for k in axes])
+    return found
 
 
 def _kin(outline: Outline, work: Work, template: Any, numbers: list[Number]) -> Kin | None:
@@ -357,7 +366,7 @@ def _enter(kin: Kin, outline: Outline, slot: Slot, n: int) -> bool:
         if n not in outline.sizes:
             return False
         axis = n.number if isinstance(n, Axis) else outline.sizes.index(n)
-        kin.sizes.append((slot, axis, 1))
+        kin.sizes.append((slot, (axis,), 1))
     elif kind == "stride":
         _, (_, leaf), axis = slot.name  # type: ignore[misc]
         kin.strides.append((slot, kin.family.steps[slot.step].where[leaf].operand, axis))
@@ -368,9 +377,9 @@ def _enter(kin: Kin, outline: Outline, slot: Slot, n: int) -> bool:
 
 def _holds(kin: Kin, outline: Outline) -> bool:
     """Whether the first of a family is given what its outline says."""
-    wanted = [(slot, outline.sizes[axis]) for slot, axis, _ in kin.sizes]
+    wanted = [(slot, outline.sizes[axis]) for slot, (axis,), _ in kin.sizes]
     over = outline.strides
-    if {axis for _, axis, _ in kin.sizes} != set(range(len(outline.sizes))):
+    if {axis for _, (axis,), _ in kin.sizes} != set(range(len(outline.sizes))):
         return False  # a size that the kernel is not given would be the first one's for ever
     if len(kin.scalars) != len(outline.numbers):
         return False
