@@ -320,14 +320,14 @@ def _related(seen: Seen, outline: Outline, kin: Kin) -> Kin | None:
     before = seen.family.values()
     for slot, now in kin.family.values().items():
         then = before[slot]
-        if then == now or slot.name[0] in ("leaf", "scratch", "tasks"):  # type: ignore[index]
+        if then == now or slot.name[0] in ("leaf", "scratch", "tasks"):
             continue
         found = [
             (axes, now // b)
             for axes, (a, b) in grown.items()
             if then * b == now * a and now % b == 0
         ]
-        if len(found) != 1 or slot.name[0] == "scalar":  # type: ignore[index]
+        if len(found) != 1 or slot.name[0] == "scalar":
             return None
         kin.sizes.append((slot, *found[0]))
     return kin._replace(fixed=[(axis, outline.sizes[axis]) for axis in same])
@@ -361,14 +361,14 @@ def _kin(outline: Outline, work: Work, template: Any, numbers: list[Number]) -> 
 
 def _enter(kin: Kin, outline: Outline, slot: Slot, n: int) -> bool:
     """Note what an outline says of a slot, which holds `n`; False where it says nothing."""
-    kind = slot.name[0]  # type: ignore[index]
+    kind = slot.name[0]
     if kind == "dim":
         if n not in outline.sizes:
             return False
         axis = n.number if isinstance(n, Axis) else outline.sizes.index(n)
         kin.sizes.append((slot, (axis,), 1))
     elif kind == "stride":
-        _, (_, leaf), axis = slot.name  # type: ignore[misc]
+        _, (_, leaf), axis = slot.name
         kin.strides.append((slot, kin.family.steps[slot.step].where[leaf].operand, axis))
     elif kind == "scalar" and outline.numbers:
         kin.scalars.append(slot)

@@ -31,7 +31,7 @@ class Slot(NamedTuple):
     """What one of a family's steps is given: a kernel's argument, or the name of a size."""
 
     step: int
-    name: Hashable
+    name: Any  # hashable: a pair or more words of a kernel's, one word of a product's
 
 
 class Where(NamedTuple):
