@@ -21,7 +21,7 @@ from gnomon.context import Context, current_context
 from gnomon.dtype import DType
 from gnomon.expr.ext import philox
 from gnomon.expr.node import Buffer, Expr
-from gnomon.ground.lock import exclusive, in_child
+from gnomon.ground.lock import in_child, reentrant
 from gnomon.runtime.devices import pool
 from gnomon.shape import prod
 
@@ -97,12 +97,12 @@ class Generator:
     def __init__(self, ctx: Context, seed: int = 0) -> None:
         self.ctx = ctx
         self.var = engine.Var(f"random numbers of {ctx}")
-        self._lock = exclusive()
+        self._lock = reentrant()
         self.seed(seed)
 
     def renew_lock(self) -> None:
         """In a forked child: another thread of the parent may have held it."""
-        self._lock = exclusive()
+        self._lock = reentrant()
 
     def seed(self, seed: int) -> None:
         """Begin again with the numbers of `seed`: others for each `device_id`."""
@@ -150,7 +150,7 @@ class _PerDevice:
     """One thing of each kind for each device, made when it is first asked for."""
 
     def __init__(self) -> None:
-        self.lock = exclusive()
+        self.lock = reentrant()
         self.spaces: dict[Context, TempSpace] = {}
         self.generators: dict[Context, Generator] = {}
         self.start = 0  # the seed of generators that are yet to be made
@@ -165,7 +165,7 @@ class _PerDevice:
 
     def renew_locks(self) -> None:
         """In a forked child: another thread of the parent may have held one."""
-        self.lock = exclusive()
+        self.lock = reentrant()
         for made in self.generators.values():
             made.renew_lock()
 

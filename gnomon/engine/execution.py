@@ -115,6 +115,8 @@ class Execution(Bookkeeping):
             finally:
                 self._briefly = False
             _count(mutate)
+        if self._deferred:
+            self._after_entry()
         return True
 
     def try_fast_path(
@@ -268,5 +270,9 @@ class Execution(Bookkeeping):
 
     def _after_entry(self) -> None:
         """Do what must not be done under the lock, or was put off while it was held."""
-        while self._deferred:
-            self._deferred.popleft()()
+        while self._deferred and not self._lock._is_owned():
+            try:
+                work = self._deferred.popleft()
+            except IndexError:
+                return  # another thread does it
+            work()

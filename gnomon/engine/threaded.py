@@ -189,6 +189,7 @@ class ThreadedEngine(Behind):
             alone = self._late is None
             if alone:
                 self._late = job
+        self._after_entry()
         if not alone:  # another thread holds back at the same time
             self._push_inline(job)
 
@@ -239,7 +240,7 @@ class ThreadedEngine(Behind):
         return WorkQueue(str(ctx), self._workers or config.get("cpu_workers"))
 
     def _after_entry(self) -> None:
-        if self._hiring:
+        if self._hiring and not self._lock._is_owned():
             self._hire()
         super()._after_entry()
 

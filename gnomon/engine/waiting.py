@@ -86,6 +86,7 @@ class Waiting(Execution):
         if self._is_settled(var) and not write:
             return
         self._refuse_in_entry("wait_for_var")
+        self._after_entry()
         if write and var.pending_readers:
             var.push_pending_readers()
         self._flush()
@@ -158,7 +159,7 @@ class Waiting(Execution):
     def _is_settled(self, var: Var) -> bool:
         """Whether no pushed job writes the variable any more, and all went well."""
         idle = var.writer is None and not var.queue and var.failure is None
-        return idle and self._bulk is None and self._late is None
+        return idle and self._bulk is None and self._late is None and not self._deferred
 
     def wait_for_all(self) -> None:
         """Sleep until nothing is pending.
@@ -174,6 +175,7 @@ class Waiting(Execution):
             raise EngineError(
                 f"wait_for_all: called in function {name!r}: it would wait for itself"
             )
+        self._after_entry()
         self.push_held_back()
         self._flush()
         self._drain(state)

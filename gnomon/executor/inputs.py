@@ -96,8 +96,9 @@ class Input:
         self._reminder: Reminder | None = None  # reads the source's memory
 
     def __del__(self) -> None:  # perhaps amidst whatever a thread does: without the lock
-        if self.chunk is not None and self._reminder in self.chunk.pending_readers:
-            self.chunk.pending_readers.remove(self._reminder)
+        chunk = getattr(self, "chunk", None)  # or an interrupt came before it was there
+        if chunk is not None and self._reminder in chunk.pending_readers:
+            chunk.pending_readers.remove(self._reminder)
 
     def materialize(self, array: Any) -> bool:
         """Give the array its memory, which is asked for."""

@@ -15,7 +15,7 @@ import zlib
 from types import FunctionType
 from typing import Annotated, Any, TypeVar
 
-from gnomon.ground.lock import exclusive
+from gnomon.ground.lock import reentrant
 from gnomon.native.words import Ints, Reals, Words, not_annotated
 from gnomon.runtime.ffi import Block
 
@@ -26,7 +26,7 @@ Int32 = Annotated[int, "int32"]
 LINE = 128  # bytes that processors pass between cores at once, at most
 _LOOKS: dict[Any, type[Words | Reals]] = {int: Words, Int32: Ints, float: Reals}
 kinds = functools.cache(functools.partial(typing.get_type_hints, include_extras=True))
-_atomic = exclusive()
+_atomic = reentrant()
 
 
 class Field:

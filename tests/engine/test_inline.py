@@ -156,6 +156,22 @@ def test_a_brief_kernel_that_fails_poisons(threaded):
         threaded.wait_for_var(var)
 
 
+def test_a_handler_within_a_brief_kernel_reads_nothing_too_early(threaded):
+    """What it pushes runs behind the kernel, before all that is pushed later; its waits say so."""
+    var, out, other, seen = *(threaded.new_variable() for _ in range(3)), []
+
+    def kernel(ctx):
+        threaded.push_inline(lambda ctx: seen.append("handler's"), None, (), (out,))
+        with pytest.raises(EngineError, match="signal handler within the engine"):
+            threaded.wait_for_var(out)
+        assert threaded.run_brief(lambda ctx: seen.append("within"), (), (other,))
+        seen.append("kernel")
+
+    assert threaded.run_brief(kernel, (), (var,))
+    assert threaded.run_brief(lambda ctx: seen.append("later"), (out,), (var,))
+    assert seen == ["within", "kernel", "handler's", "later"]
+
+
 def test_brief_kernels_and_naive_engines():
     naive = engine.NaiveEngine()
     assert not naive.run_brief(print, (), ())

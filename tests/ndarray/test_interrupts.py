@@ -14,6 +14,7 @@ from golden.training import perceptron
 import gnomon as mx
 from gnomon import engine
 from gnomon.engine.completion import Completion
+from gnomon.executor.inputs import Input
 from gnomon.gluon.block.program import Lease
 from gnomon.module import Module
 from gnomon.ndarray.lazy import fused
@@ -30,7 +31,9 @@ ENGINES = {"threaded": engine.ThreadedEnginePerDevice, "naive": engine.NaiveEngi
 
 
 @pytest.mark.parametrize(
-    "kind", [Lease, Forwarded, Code, Storage, Owned, Taken, Completion], ids=lambda k: k.__name__
+    "kind",
+    [Lease, Forwarded, Code, Storage, Owned, Taken, Completion, Input],
+    ids=lambda k: k.__name__,
 )
 def test_what_was_interrupted_before_it_was_made_goes_silently(kind, monkeypatch):
     failed = []
@@ -197,3 +200,40 @@ def test_what_computes_amidst_a_lone_result_leaves_it_alone(monkeypatch):
     monkeypatch.undo()
     assert len(calls) == 1
     assert y.asnumpy().tolist() == [3] * 2000
+
+
+def test_handlers_that_work_with_arrays():
+    """What a handler computes is right or refused, and what it interrupted goes on as ever."""
+    x = np.random.default_rng(3).random((24, 24), np.float32)
+    layer = mx.gluon.nn.Dense(5)
+    layer.initialize()
+    layer.hybridize()
+    rows, chance = mx.nd.array(x), random.Random(7)
+    right = layer(rows).asnumpy(), rows.asnumpy() * 2 + 1
+    found, within = {"refused": 0, "right": 0}, []
+
+    def handler(*_):
+        if within:
+            return
+        within.append(True)
+        a = mx.nd.array(x)
+        try:
+            found["right"] += np.allclose(mx.nd.dot(a, a.T).asnumpy(), x @ x.T, rtol=1e-4)
+        except engine.EngineError:
+            found["refused"] += 1
+        found["all"] = found.get("all", 0) + 1
+        within.clear()
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        until = time.monotonic() + 3
+        while time.monotonic() < until:
+            signal.setitimer(signal.ITIMER_REAL, chance.uniform(1e-4, 3e-3))
+            np.testing.assert_array_equal(layer(rows).asnumpy(), right[0])
+            np.testing.assert_array_equal((rows * 2 + 1).asnumpy(), right[1])
+            (rows * chance.randrange(9)).sum(axis=chance.randrange(2)).wait_to_read()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert found["all"] == found["right"] + found["refused"]
+    assert found["right"] > found["refused"]

@@ -170,10 +170,11 @@ class Record(Recorded):
                 self.drawn[mark.count - 1] = drawn
             if said is not None:
                 self.said[mark.count - 1] = said
-                if not mark.is_special:  # native code notes it from now on
-                    self.mark.opened[varied(said.op)] = op
+            made = results[first] if mark.is_single else results[first:]  # a handler may compute
+            before = self.mark
             put(self, "mark", mark)
-            made = results[first] if mark.is_single else results[first:]
+            if said is not None and not mark.is_special:  # native code notes it from now on
+                before.opened[varied(said.op)] = op
             if mark.count >= MOST:
                 self._compute()  # with what is held here
             return made

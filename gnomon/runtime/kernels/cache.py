@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from gnomon.base import GnomonError, Later
 from gnomon.ground.collector import resting
-from gnomon.ground.lock import exclusive, in_child
+from gnomon.ground.lock import in_child, reentrant
 from gnomon.plan.form import Unnamed, form
 from gnomon.plan.signature import Signature, read, signature_of
 from gnomon.plan.statement import Store, Structure
@@ -54,7 +54,7 @@ class Cache(Generic[K]):
     ) -> None:
         self.make, self.capacity = make, capacity
         self.kernels: OrderedDict[Hashable, K] = OrderedDict()
-        self.lock = exclusive()
+        self.lock = reentrant()
 
     def get(self, stores: Sequence[Store], structure: Structure) -> K:
         """The kernel of `structure`: from memory, or made now."""
@@ -78,7 +78,7 @@ class Cache(Generic[K]):
 
     def unlock(self) -> None:
         """A child begins with a free lock, whichever thread held it when the process was forked."""
-        self.lock = exclusive()
+        self.lock = reentrant()
 
 
 def made(stores: Sequence[Store], structure: Structure) -> tuple[Kernel, str]:
