@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from gnomon import dtype as dt
 from gnomon.code.column_reduction import ColumnReductionWriter
-from gnomon.code.emit import Value, type_of
+from gnomon.code.emit import Value, memory_type
 from gnomon.code.segment import statements
 from gnomon.expr.term import Term, mask_of
 from gnomon.plan.ir import Fold, Let, Phase
@@ -74,50 +74,70 @@ class SquareWriter(ColumnReductionWriter):
     def part_of_column(
         self, inner: int, rows: tuple[Value, Value], columns: tuple[Value, Value]
     ) -> None:
-        """Some rows of some columns: whole squares, then what is left beside and below them."""
+        """Some rows of some columns: squares, the last one perhaps narrow, and rows below them."""
         e, row, (start, stop) = self.e, self.phase.rows[-1], columns
-        whole, edge = rows[0], start
+        whole = rows[0]
         if self.across:
-            whole, edge = (self.whole_squares(*ends) for ends in (rows, columns))
-            steps = (rows[0], whole, self.side), (start, edge, self.side)
-            with e.for_range(*steps[0]) as i, e.for_range(*steps[1]) as j, self.scope():
-                self.square(inner, i, j)
-        with e.for_range(*rows) as i, self.scope():
-            done = e.primitive("lt", [i, whole], dt.bool_)
-            begin = e.primitive("select", [done, edge, start], dt.int64)
-            with e.when(e.primitive("lt", [begin, stop], dt.bool_)), self.scope():
-                self.base[row] = i
-                self.settle(mask_of(self.phase.rows))
-                self.in_turn(self.phase.turns, lambda: self.row(inner, begin, stop))
+            whole = self.whole_squares(*rows)
+            edge = stop if self.masks else self.whole_squares(*columns)
+            with e.for_range(rows[0], whole, self.side) as i, self.scope():
+                with e.for_range(start, edge, self.side) as j, self.scope():
+                    self.square(inner, i, j, stop if self.masks else None)
+                if not self.masks:
+                    with e.when(e.primitive("lt", [edge, stop], dt.bool_)), self.scope():
+                        self.square(inner, i, edge, stop)
+        with e.for_range(whole, rows[1]) as i, self.scope():
+            self.base[row] = i
+            self.settle(mask_of(self.phase.rows))
+            self.in_turn(self.phase.turns, lambda: self.row(inner, start, stop))
 
     def whole_squares(self, begin: Value, end: Value) -> Value:
         """Where the last whole square that begins at `begin` or later ends, before `end`."""
         whole = self.int("and", self.int("sub", end, begin), self.e.index(-self.side))
         return self.int("add", begin, whole)
 
-    def square(self, inner: int, i: Value, j: Value) -> None:
+    def square(self, inner: int, i: Value, j: Value, stop: Value | None) -> None:
         """As many rows from `i` as there are columns from `j`; between them they lie on the stack.
 
-        The loop over the rows has one body, however many registers a square has.
+        It is narrow where there are fewer columns, up to `stop`: the last is read in place of those
+        behind it, and without masks each is stored by itself. The loop over the rows has one body,
+        however many registers a square has.
         """
         e, row, lanes = self.e, self.phase.rows[-1], self.side
-        places = {t.id: self.onto_stack(t, (inner, j), (row, i)) for t in self.across}
+        places = {t.id: self.onto_stack(t, (inner, j, stop), (row, i)) for t in self.across}
+        mask = None
+        if stop is not None:
+            self.left = e.convert(self.int("sub", stop, j), dt.int32)
+            mask = self.inside(lanes)
         with e.for_range(e.index(0), e.index(lanes)) as k, self.scope():
             self.base[row] = self.int("add", i, k)
-            with self.over(inner, j, lanes, None):
+
+            def line() -> None:
+                at = self.int("sub", self.base[inner], j)
                 for term in self.across:
-                    self.scopes[-1][term.id] = self.line_of(places[term.id], term, k)
+                    self.scopes[-1][term.id] = self.line_of(places[term.id], term, k, at)
                 self.body(self.phase.body)
 
-    def onto_stack(self, term: Term, across: tuple[int, Value], along: tuple[int, Value]) -> str:
+            if stop is None or self.masks:
+                with self.over(inner, j, lanes, mask):
+                    line()
+            else:
+                self.masked_loop(inner, j, stop, lanes, line)
+
+    def onto_stack(
+        self, term: Term, across: tuple[int, Value, Value | None], along: tuple[int, Value]
+    ) -> str:
         """Where a square lies of what is read along one variable, turned to lanes of another."""
-        e, lanes, (var, first), (dense, start) = self.e, self.side, across, along
+        e, lanes, (var, first, stop), (dense, start) = self.e, self.side, across, along
         vectors = []
         for k in range(lanes):
-            self.base[var] = self.int("add", first, e.index(k))
+            column = self.int("add", first, e.index(k))
+            if stop is not None:
+                column = self.smaller(column, self.int("sub", stop, e.index(1)))
+            self.base[var] = column
             with self.over(dense, start, lanes, None):
                 vectors.append(self.fetch(term.payload, term.args[0], None, True, term))
-        turned = self.turned(vectors)
+        turned = [self.to_memory(v, term.dtype) for v in self.turned(vectors)]
         kind, place = turned[0].type, e.name("square")
         e.allocas.append(f"  {place} = alloca [{lanes} x {kind}], align 64")
         for number, vector in enumerate(turned):
@@ -125,11 +145,12 @@ class SquareWriter(ColumnReductionWriter):
             e.line(f"store {vector}, ptr {at.name}")
         return place
 
-    def line_of(self, place: str, term: Term, k: Value) -> Value:
-        """A row of a square that lies on the stack."""
-        kind = type_of(term.dtype, self.side)
-        at = self.e.do(f"getelementptr {kind}, ptr {place}, {k}", dt.int64)
-        return self.e.do(f"load {kind}, ptr {at.name}", term.dtype, self.side)
+    def line_of(self, place: str, term: Term, k: Value, column: Value) -> Value:
+        """The present lanes of row `k` of a square that lies on the stack, from `column` on."""
+        element = memory_type(term.dtype)
+        number = self.int("add", self.int("mul", k, self.e.index(self.side)), column)
+        at = self.e.do(f"getelementptr {element}, ptr {place}, {number}", dt.int64)
+        return self.load(at.name, term.dtype, self.lanes)
 
     def turned(self, vectors: Sequence[Value]) -> list[Value]:
         """Lane k of vector i as lane i of vector k: each half is dealt out with the other."""

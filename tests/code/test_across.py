@@ -18,8 +18,21 @@ def drawn(shape, dtype):
     return np.random.default_rng(4).integers(-100, 100, shape).astype(dtype)
 
 
+SHAPES = [
+    (16, 16),
+    (33, 64),
+    (5, 200),
+    (130, 47),
+    (3, 40, 35),
+    (1, 17),
+    (2, 100),
+    (17, 33),
+    (3, 16),
+]
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", [(16, 16), (33, 64), (5, 200), (130, 47), (3, 40, 35), (1, 17)])
+@pytest.mark.parametrize("shape", SHAPES)
 def test_turned(shape, dtype):
     x = drawn(shape, dtype)
     a, out = shadow.Tensor(x), shadow.TensorContainer(shape[::-1], dtype, init=1)
@@ -33,9 +46,10 @@ def test_turned(shape, dtype):
     np.testing.assert_array_equal(part.numpy(), x[..., 1:].T)
 
 
-def test_truth_values():
-    x = drawn((40, 70), "int32") > 0
-    out = shadow.Tensor(np.zeros((70, 40), bool))
+@pytest.mark.parametrize("shape", [(40, 70), (3, 50)])
+def test_truth_values(shape):
+    x = drawn(shape, "int32") > 0
+    out = shadow.Tensor(np.zeros(shape[::-1], bool))
     out[:] = shadow.Tensor(x).T
     np.testing.assert_array_equal(out.numpy(), x.T)
 
