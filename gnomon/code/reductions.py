@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from gnomon import dtype as dt
-from gnomon.code.emit import Value
+from gnomon.code.emit import Value, type_of
 from gnomon.code.loops import LoopWriter
 from gnomon.expr.reducer import Reducer
 from gnomon.expr.term import Term, mask_of
@@ -166,8 +166,15 @@ class ReductionWriter(LoopWriter):
         LLVM does.
         """
         n = self.arena.extent[fold.vars[-1]].constant
-        few = n is None or n <= REGISTERS * self.short
-        return self.masks and few and self.phase.inner is not None and self.is_light(fold)
+        few = n is None or n <= max(self.short_rows(fold))
+        return self.masks and few and self.phase.inner is not None
+
+    def short_rows(self, fold: Fold) -> list[int]:
+        """The lengths of rows up to which there is code without loops; of little, for several."""
+        if not self.is_light(fold):
+            return [self.short]
+        part = min(self.short, max(PART, self.short // PART))
+        return [part, *(self.short << k for k in range(REGISTERS) if self.short << k > part)]
 
     def is_light(self, fold: Fold) -> bool:
         """Whether another copy of a fold's body is little code."""
@@ -188,17 +195,17 @@ class ReductionWriter(LoopWriter):
             for partial, result in zip(kept, values, strict=True):
                 self.put_back(partial, result)
 
-        def choose(lanes: int) -> None:
-            if lanes > REGISTERS * self.short:
+        def choose(lengths: Sequence[int]) -> None:
+            if not lengths:
                 keep(self.by_loops(fold))
                 return
-            few = e.primitive("le", [n, e.index(lanes)], dt.bool_)
+            few = e.primitive("le", [n, e.index(lengths[0])], dt.bool_)
             with e.when(few), self.scope():
-                keep(self.masked_row(fold, n, lanes))
+                keep(self.masked_row(fold, n, lengths[0]))
             with e.when(e.primitive("not", [few], dt.bool_)), self.scope():
-                choose(max(self.short, 2 * lanes))
+                choose(lengths[1:])
 
-        choose(min(self.short, max(PART, self.short // PART)))
+        choose(self.short_rows(fold))
         return [self.current(partial) for partial in kept]
 
     def masked_row(self, fold: Fold, n: Value, lanes: int) -> list[list[Value]]:
@@ -277,12 +284,68 @@ class ReductionWriter(LoopWriter):
                     self.accumulate(partial, new)
             start = middle
 
+        if self.goes_by_registers(fold, partials):
+            with e.when(e.primitive("lt", [start, stop], dt.bool_)), self.scope():
+                self.by_registers(fold, partials, start, stop, origin)
+            return
+
         def tail() -> None:
             self.body(fold.bodies[-1])
             for partial in partials:
                 self.accumulate(partial, [self.lane_values(partial, var, origin)])
 
         self.masked_loop(var, start, stop, lanes, tail)
+
+    def goes_by_registers(self, fold: Fold, partials: Sequence[Partial]) -> bool:
+        """Whether a register at a time is less work at the end of a row than all of them masked.
+
+        The loops before must leave fewer elements than accumulators have lanes.
+        """
+        if not self.masks or self.long == self.short or self.is_light(fold):
+            return False
+        in_bits = any(s.dtype.kind == "b" for p in partials for s in p.starts)
+        return self.vectors(fold)[-1] == 1 and not in_bits
+
+    def by_registers(
+        self, fold: Fold, partials: Sequence[Partial], start: Value, stop: Value, origin: Value
+    ) -> None:
+        """The last elements of a row, fewer than accumulators have lanes: some at a time.
+
+        Each meets the lanes that it meets in a whole step, so a result is the same to the bit. The
+        accumulators lie in memory meanwhile, copied: those of whole steps stay in registers.
+        """
+        var = fold.vars[-1]
+        copies = [self.copied(partial) for partial in partials]
+
+        def step() -> None:
+            away = self.int("sub", self.base[var], start)
+            self.body(fold.bodies[-1])
+            for copy in copies:
+                part = self.register_of(copy, away)
+                new = self.lane_values(part, var, self.int("add", origin, away))
+                self.accumulate(part, [new])
+
+        self.masked_loop(var, start, stop, self.short, step)
+        for partial, copy in zip(partials, copies, strict=True):
+            self.put_back(partial, self.current(copy))
+
+    def copied(self, partial: Partial) -> Partial:
+        """The same accumulators in other places."""
+        places = [self.e.alloca(s.dtype, s.lanes) for s in partial.starts]
+        copy = Partial(partial.term, partial.reducer, partial.starts, places, partial.narrow)
+        self.put_back(copy, self.current(partial))
+        return copy
+
+    def register_of(self, partial: Partial, lane: Value) -> Partial:
+        """The accumulators of a register from `lane` on."""
+        e, begins = self.e, partial.reducer.start(partial.term.args[0].dtype)
+        kinds = [s.dtype for s in partial.starts]
+        starts = [e.constant(b, d, self.short) for b, d in zip(begins, kinds, strict=True)]
+        places = [
+            e.do(f"getelementptr {type_of(d)}, ptr {place}, {lane}", dt.int64).name
+            for d, place in zip(kinds, partial.places, strict=True)
+        ]
+        return Partial(partial.term, partial.reducer, starts, places, partial.narrow)
 
     def vectors(self, fold: Fold) -> tuple[int, ...]:
         """How many vectors the loops over a row take at a time, one loop after the other."""

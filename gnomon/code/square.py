@@ -75,21 +75,25 @@ class SquareWriter(ColumnReductionWriter):
         self, inner: int, rows: tuple[Value, Value], columns: tuple[Value, Value]
     ) -> None:
         """Some rows of some columns: squares, the last one perhaps narrow, and rows below them."""
-        e, row, (start, stop) = self.e, self.phase.rows[-1], columns
         whole = rows[0]
         if self.across:
             whole = self.whole_squares(*rows)
-            edge = stop if self.masks else self.whole_squares(*columns)
-            with e.for_range(rows[0], whole, self.side) as i, self.scope():
-                with e.for_range(start, edge, self.side) as j, self.scope():
-                    self.square(inner, i, j, stop if self.masks else None)
-                if not self.masks:
-                    with e.when(e.primitive("lt", [edge, stop], dt.bool_)), self.scope():
-                        self.square(inner, i, edge, stop)
-        with e.for_range(whole, rows[1]) as i, self.scope():
-            self.base[row] = i
+            with self.e.for_range(rows[0], whole, self.side) as i, self.scope():
+                self.in_squares(inner, i, columns)
+        with self.e.for_range(whole, rows[1]) as i, self.scope():
+            self.base[self.phase.rows[-1]] = i
             self.settle(mask_of(self.phase.rows))
-            self.in_turn(self.phase.turns, lambda: self.row(inner, start, stop))
+            self.in_turn(self.phase.turns, lambda: self.row(inner, *columns))
+
+    def in_squares(self, inner: int, i: Value, columns: tuple[Value, Value]) -> None:
+        """As many rows from `i` as a square has; with masks whole ones share the code of narrow ones."""
+        e, (start, stop) = self.e, columns
+        edge = stop if self.masks else self.whole_squares(start, stop)
+        with e.for_range(start, edge, self.side) as j, self.scope():
+            self.square(inner, i, j, stop if self.masks else None)
+        if not self.masks:
+            with e.when(e.primitive("lt", [edge, stop], dt.bool_)), self.scope():
+                self.square(inner, i, edge, stop)
 
     def whole_squares(self, begin: Value, end: Value) -> Value:
         """Where the last whole square that begins at `begin` or later ends, before `end`."""

@@ -6,7 +6,8 @@ import pytest
 from gnomon import dtype as dt
 from gnomon.code import cpu
 from gnomon.code.target import TARGETS
-from gnomon.expr.ext import reduce
+from gnomon.expr import fn
+from gnomon.expr.ext import arg_reduce, reduce
 from gnomon.expr.node import Buffer
 from gnomon.plan.statement import Store
 from gnomon.runtime.statements.dispatch import store
@@ -94,3 +95,28 @@ def test_nothing_is_optimised_of_what_hands_out_tasks():
     heads = [x for x in lines if x.startswith("define ") and "@phase" not in x]
     assert len(heads) == 3  # the kernel, and the tasks of its two phases
     assert all(" optnone " in head for head in heads)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sums_of_much_work_are_those_of_longer_rows_with_zeros(dtype):
+    """Of a row in one register, of one whose end goes by registers, and of whole steps."""
+    rng = np.random.default_rng(5)
+    for n in LENGTHS[:-1]:
+        x = np.full((37, 129), -np.inf, dtype)
+        x[:, :n] = rng.standard_normal((37, n))
+        got = reduced(x[:, :n].copy(), "sum", fn.exp)
+        np.testing.assert_array_equal(got, reduced(x, "sum", fn.exp))
+        np.testing.assert_allclose(got, np.exp(x[:, :n]).sum(axis=1), rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8"])
+@pytest.mark.parametrize("change", [lambda x: x, lambda x: x * 2 + 1])
+def test_the_place_of_the_largest_is_each(change, dtype):
+    for n in (*LENGTHS, 300):
+        x = np.zeros((n, n), dtype)
+        x[np.arange(n), np.arange(n)] = 1
+        got = np.empty(n, np.int64)
+        value = Buffer(x.shape, dt.of(dtype), None, x.ctypes.data, x)
+        dest = Buffer(got.shape, dt.int64, None, got.ctypes.data, got)
+        store(dest, "saveto", arg_reduce(change(value), "max", 1))
+        np.testing.assert_array_equal(got, np.arange(n))
