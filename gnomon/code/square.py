@@ -86,7 +86,7 @@ class SquareWriter(ColumnReductionWriter):
             self.in_turn(self.phase.turns, lambda: self.row(inner, *columns))
 
     def in_squares(self, inner: int, i: Value, columns: tuple[Value, Value]) -> None:
-        """As many rows from `i` as a square has; with masks whole ones share the code of narrow ones."""
+        """As many rows from `i` as a square has; with masks, whole ones go as narrow ones."""
         e, (start, stop) = self.e, columns
         edge = stop if self.masks else self.whole_squares(start, stop)
         with e.for_range(start, edge, self.side) as j, self.scope():
