@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from itertools import filterfalse
+from operator import attrgetter
 from typing import Any
 
 from gnomon.base import EngineError
@@ -235,7 +237,7 @@ class Execution(Bookkeeping):
             self._open.discard(job)
             if job.state != DONE:  # else its on_complete came first, and the variables are gone
                 job.fail(failure)
-            self._failures[:] = [each for each in self._failures if not each.reported]
+            self._failures[:] = list(filterfalse(attrgetter("reported"), self._failures))
             if len(self._failures) < _KEPT_FAILURES:
                 self._failures.append(failure)
         return failure
