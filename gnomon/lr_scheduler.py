@@ -12,8 +12,9 @@ import math
 from collections.abc import Sequence
 from numbers import Integral, Real
 
-from gnomon.base import KeywordHints, ParamError, check_kind, complaint
+from gnomon.base import ParamError, check_kind, complaint
 from gnomon.compatibility.absent import finding
+from gnomon.ground.arguments import CheckedArguments
 
 __all__ = [
     "CosineScheduler",
@@ -26,7 +27,7 @@ __all__ = [
 __getattr__, __dir__ = finding(__name__, __all__)
 
 
-class LRScheduler(KeywordHints):
+class LRScheduler(CheckedArguments):
     """Base of schedulers: a warm-up from `warmup_begin_lr`, then what the subclass says.
 
     `warmup_mode` is `linear` (a straight line up to `base_lr`) or `constant`.
@@ -76,9 +77,12 @@ class LRScheduler(KeywordHints):
 
     def __call__(self, num_update: int) -> float:
         """The rate for the update that makes the count `num_update`."""
-        if num_update < self.warmup_steps:
-            return self.get_warmup_lr(num_update)
-        return self.after_warmup(num_update)
+        try:
+            warming = num_update < self.warmup_steps
+        except TypeError:  # asked for afterwards: this runs with every update
+            check_kind(type(self).__name__, "num_update", num_update, Integral, "an int")
+            raise
+        return self.get_warmup_lr(num_update) if warming else self.after_warmup(num_update)
 
 
 def _counts(value: object, least: int) -> bool:

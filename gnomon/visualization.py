@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gnomon import symbol as sym
-from gnomon.base import DTypeError, GnomonError, ParamError, complaint
+from gnomon.base import DTypeError, GnomonError, ParamError, check_kind, complaint
 from gnomon.ground.files import access, replacing
 from gnomon.ground.record import record
 from gnomon.ops import registry as operators
@@ -66,6 +66,7 @@ def _output_shapes(where: str, symbol: Any, shape: Shapes | None) -> dict[str, t
         names, shapes = symbol.list_arguments(), symbol.infer_shape_partial()[0]
         pairs = zip(names, map(tuple, shapes), strict=True)
         return {name: known for name, known in pairs if known and min(known) > 0}
+    check_kind(where, "shape", shape, Mapping, "shapes by the names of inputs")
     internals = symbol.get_internals()
     _, shapes, _ = internals.infer_shape(**shape)
     if shapes is None:

@@ -78,8 +78,11 @@ def split_and_load(
 
     Raises:
         ShapeError: as `split_data`.
+        ParamError: there are no contexts.
     """
     check_kind("split_and_load", "ctx_list", ctx_list, (list, tuple), "a list of Contexts")
+    if not ctx_list:
+        raise ParamError(complaint("split_and_load", "ctx_list", "at least one Context", "none"))
     for ctx in ctx_list:
         check_kind("split_and_load", "ctx_list", ctx, Context, "Contexts")
     array = data if isinstance(data, nd.NDArray) else nd.array(data, ctx=ctx_list[0])

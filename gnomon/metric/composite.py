@@ -74,8 +74,9 @@ class CompositeEvalMetric(EvalMetric):
         output_names: Sequence[str] | None = None,
         label_names: Sequence[str] | None = None,
     ) -> None:
-        check_kind("CompositeEvalMetric", "metrics", metrics or (), (list, tuple), "a list")
-        self.metrics = [create(each) for each in metrics or ()]
+        metrics = () if metrics is None else metrics
+        check_kind("CompositeEvalMetric", "metrics", metrics, (list, tuple), "a list")
+        self.metrics = [create(each) for each in metrics]
         super().__init__(name, output_names, label_names, has_global_stats=True)
 
     def add(self, metric: Any) -> None:

@@ -17,8 +17,9 @@ from typing import Any, ClassVar, SupportsFloat
 
 import numpy as np
 
-from gnomon.base import KeywordHints, ParamError, ShapeError, check_kind, complaint, shown
+from gnomon.base import ParamError, ShapeError, check_kind, complaint, shown
 from gnomon.expr.node import Expr
+from gnomon.ground.arguments import CheckedArguments
 from gnomon.ground.folder_registry import FolderRegistry
 from gnomon.lr_scheduler import LRScheduler
 from gnomon.ndarray.core.array import Array
@@ -45,7 +46,7 @@ class ScheduleWarning(ParamError, UserWarning):
     """A rate was set that a schedule decides: MXNet raises a UserWarning there."""
 
 
-class Optimizer(KeywordHints):
+class Optimizer(CheckedArguments):
     """Base of optimizers.
 
     Args:

@@ -8,7 +8,8 @@ from typing import Any
 
 from gnomon import ndarray as nd
 from gnomon import symbol as sym
-from gnomon.base import GnomonError, KeywordHints, ParamError, complaint
+from gnomon.base import GnomonError, ParamError, complaint
+from gnomon.ground.arguments import CheckedArguments
 from gnomon.ops.param import checked_count
 from gnomon.symbol import Symbol
 
@@ -35,7 +36,7 @@ class RNNParams:
         return self._params[name]
 
 
-class BaseRNNCell(KeywordHints):
+class BaseRNNCell(CheckedArguments):
     """Base of cells: called with an input and states it gives an output and new states.
 
     Args:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
-from gnomon.base import ParamError, check_kind, complaint, shown
+from gnomon.base import ParamError, complaint
 from gnomon.gluon.block import HybridBlock
 from gnomon.gluon.nn.activations import Activation
 from gnomon.gluon.nn.pooling import (
@@ -23,6 +23,8 @@ from gnomon.gluon.nn.pooling import (
     check_layout,
     sizes,
 )
+from gnomon.ground.arguments import Whole
+from gnomon.ops.fields import Field
 
 __all__ = [
     "AvgPool1D",
@@ -47,13 +49,8 @@ __all__ = [
 ]
 
 
-def _check_channels(where: str, channels: Any, in_channels: Any, groups: Any) -> None:
-    """ParamError where channels cannot be so many, or do not divide into groups."""
-    given = {"channels": (channels, 1), "in_channels": (in_channels, 0), "groups": (groups, 1)}
-    for name, (value, least) in given.items():
-        if not hasattr(value, "__index__") or value < least:
-            expected = f"an integer from {least}"
-            raise ParamError(complaint(where, name, expected, shown(value)))
+def _check_groups(where: str, channels: int, in_channels: int, groups: int) -> None:
+    """ParamError where channels do not divide into groups."""
     if in_channels % groups or channels % groups:
         known = f"{in_channels} and {channels}" if in_channels else str(channels)
         raise ParamError(complaint(where, "groups", f"a divisor of {known} channels", groups))
@@ -76,6 +73,17 @@ class _Conv(HybridBlock):
 
     _axes: int | None = None  # as many as the layout has where None
 
+    _fields: ClassVar = {
+        "channels": Whole(1),
+        "kernel_size": Field("Convolution.kernel"),
+        "strides": Field("Convolution.stride"),
+        "padding": Field("Convolution.pad"),
+        "dilation": Field("Convolution.dilate"),
+        "groups": Whole(1),
+        "in_channels": Whole(0),
+        "activation": Field("Activation.act_type", optional=True),
+    }
+
     def __init__(
         self,
         channels: int,
@@ -96,7 +104,7 @@ class _Conv(HybridBlock):
     ) -> None:
         super().__init__(**kwargs)
         where = type(self).__name__
-        _check_channels(where, channels, in_channels, groups)
+        _check_groups(where, channels, in_channels, groups)
         axes = self._axes or sum(axis in "DHW" for axis in layout or "") or 2
         layout = check_layout(where, layout, axes)
         self._channels, self._in_channels, self._op_name = channels, in_channels, op_name
@@ -122,7 +130,6 @@ class _Conv(HybridBlock):
                 self.bias = self.params.get("bias", shape=shape, init=bias_initializer, **late)
             self.act = None
             if activation is not None:
-                check_kind(where, "activation", activation, str, "a name")
                 self.act = Activation(activation, prefix=activation + "_")
 
     def _weight_shape(self, layout: str, groups: int) -> tuple[int, ...]:

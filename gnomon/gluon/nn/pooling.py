@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from gnomon.base import ParamError, complaint, shown
 from gnomon.gluon.block import HybridBlock
+from gnomon.ops.fields import Field
 
 LAYOUTS = {1: ("NCW", "NWC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
 
@@ -37,6 +38,13 @@ def check_layout(where: str, layout: str | None, axes: int) -> str:
 
 class PoolingBase(HybridBlock):
     """What pooling layers share."""
+
+    _fields: ClassVar = {
+        "pool_size": Field("Pooling.kernel"),
+        "strides": Field("Pooling.stride", optional=True),
+        "padding": Field("Pooling.pad"),
+        "count_include_pad": Field("Pooling.count_include_pad"),
+    }
 
     def __init__(
         self,

@@ -19,11 +19,12 @@ import numpy as np
 from gnomon import autograd, initializer
 from gnomon import ndarray as nd
 from gnomon import symbol as sym
-from gnomon.base import DTypeError, GnomonError, KeywordHints, ParamError, ShapeError, complaint
+from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, complaint
 from gnomon.context import Context, cpu, current_context
 from gnomon.dtype import wanted as wanted_dtype
 from gnomon.gluon.parameter.given import Deferred, Loadable, check_initializers, contexts
 from gnomon.gluon.parameter.shapes import Shape, as_shape, merged, shape_is_known
+from gnomon.ground.arguments import CheckedArguments
 from gnomon.ndarray.core.tape import changes
 from gnomon.ops.infer import zero_is_unknown
 
@@ -35,7 +36,7 @@ class DeferredInitializationError(GnomonError):
     """A parameter was asked for its array before the first forward pass gave it a shape."""
 
 
-class Parameter(KeywordHints):
+class Parameter(CheckedArguments):
     """An array of a network that is trained.
 
     >>> import gnomon as mx

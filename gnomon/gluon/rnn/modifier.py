@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gnomon import ndarray as nd
-from gnomon.base import DTypeError, GnomonError, check_kind, complaint
+from gnomon.base import GnomonError, check_kind, complaint
 from gnomon.gluon.rnn.base import How, HybridRecurrentCell, RecurrentCell, Unrolled, check_single
 from gnomon.gluon.rnn.compound import BidirectionalCell
 from gnomon.gluon.rnn.sequence import as_steps, formatted, functions, masked, merged
@@ -24,8 +24,6 @@ class DropoutCell(HybridRecurrentCell):
         self, rate: float, axes: Any = (), prefix: str | None = None, params: Any = None
     ) -> None:
         super().__init__(prefix, params)
-        if isinstance(rate, bool) or not isinstance(rate, (int, float)):
-            raise DTypeError(complaint("DropoutCell", "rate", "a number", repr(rate)))
         self._rate, self._axes = rate, axes
 
     def _alias(self) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from gnomon.base import ParamError, complaint
 from gnomon.gluon.block import HybridBlock
 from gnomon.gluon.nn.activations import Activation
 from gnomon.gluon.nn.pooling import sizes
+from gnomon.ground.arguments import Whole
+from gnomon.ops.fields import Field
 
 __all__ = ["DeformableConvolution", "ModulatedDeformableConvolution"]
 
@@ -41,6 +43,18 @@ class DeformableConvolution(HybridBlock):
 
     _numbers = 2  # that the first convolution gives for each element of a window
     _order: tuple[str, ...] = ("offset", "deformable_conv")  # of its parameters
+
+    _fields: ClassVar = {
+        "channels": Whole(1),
+        "kernel_size": Field("Convolution.kernel"),
+        "strides": Field("Convolution.stride"),
+        "padding": Field("Convolution.pad"),
+        "dilation": Field("Convolution.dilate"),
+        "groups": Whole(1),
+        "in_channels": Whole(0),
+        "activation": Field("Activation.act_type", optional=True),
+        "num_deformable_group": Whole(1),
+    }
 
     def __init__(
         self,

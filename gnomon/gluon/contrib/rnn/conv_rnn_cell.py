@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from gnomon.base import ParamError, complaint
 from gnomon.gluon.rnn.base import HybridRecurrentCell
+from gnomon.ground.arguments import Whole
 
 __all__ = [f"Conv{n}D{kind}Cell" for n in (1, 2, 3) for kind in ("RNN", "LSTM", "GRU")]
 
@@ -33,6 +34,10 @@ class ConvCell(HybridRecurrentCell):
     _states: ClassVar[int] = 1
     _kind: ClassVar[str]
 
+    _fields: ClassVar = {
+        "hidden_channels": Whole(1),
+    }
+
     def __init__(
         self,
         input_shape: Sequence[int],
@@ -47,7 +52,7 @@ class ConvCell(HybridRecurrentCell):
         i2h_bias_initializer: Any = "zeros",
         h2h_bias_initializer: Any = "zeros",
         conv_layout: str | None = None,
-        activation: Any = "tanh",
+        activation: str | Callable[..., Any] = "tanh",
         prefix: str | None = None,
         params: Any = None,
     ) -> None:

@@ -1,0 +1,176 @@
+"""Constructors that check what they are given: by annotations, by fields, by keywords' names."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, SupportsFloat
+
+from gnomon.base import ArgumentError, Later, complaint, nearest, shown
+
+if TYPE_CHECKING:
+    import inspect
+else:
+    inspect = Later("inspect")
+
+
+class Check(Protocol):
+    """What one argument may be."""
+
+    def check(self, where: str, argument: str, value: Any) -> None:
+        """Raise an error that names both where the argument may not be this value."""
+
+
+class Whole(NamedTuple):
+    """Whole numbers from `low`, such as sizes of parameters.
+
+    >>> Whole(1).check("Dense", "units", -3)
+    Traceback (most recent call last):
+    gnomon.base.ArgumentError: Dense: argument 'units': expected an int from 1, got -3
+    """
+
+    low: int
+
+    def check(self, where: str, argument: str, value: Any) -> None:
+        """Refuse numbers below, truth values, and what is no whole number."""
+        if isinstance(value, bool) or not _is_whole(value) or value < self.low:
+            expected = f"an int from {self.low}"
+            raise ArgumentError(complaint(where, argument, expected, shown(value)))
+
+
+class _Kind(NamedTuple):
+    """What an annotation says."""
+
+    holds: Callable[[Any], bool]
+    expected: str
+
+    def check(self, where: str, argument: str, value: Any) -> None:
+        if not self.holds(value):
+            raise ArgumentError(complaint(where, argument, self.expected, shown(value)))
+
+
+def _is_whole(value: Any) -> bool:
+    try:
+        return bool(operator.index(value) == value)
+    except (TypeError, ValueError):  # the latter: arrays of several elements
+        return isinstance(value, float) and value.is_integer()
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, SupportsFloat) and getattr(value, "size", 1) == 1
+
+
+def _are_strings(value: Any) -> bool:
+    return not isinstance(value, (list, tuple)) or all(isinstance(x, str) for x in value)
+
+
+_KINDS = {
+    "int": _Kind(_is_whole, "an int"),
+    "float": _Kind(_is_number, "a number"),
+    "str": _Kind(lambda value: isinstance(value, str), "a string"),
+    "Sequence[str]": _Kind(_are_strings, "strings"),
+    "Callable": _Kind(callable, "a function"),
+    "None": _Kind(lambda value: value is None, "None"),
+    "Mapping": _Kind(lambda value: isinstance(value, Mapping), "a mapping"),
+}
+
+
+def _said(annotation: str) -> Check | None:
+    """The check that an annotation stands for; None of those that say none."""
+    parts = annotation.split(" | ")
+    found = [_KINDS.get(part) or _KINDS.get(part.partition("[")[0]) for part in parts]
+    kinds = [kind for kind in found if kind is not None]
+    if len(kinds) < len(parts):
+        return None
+    holds = [kind.holds for kind in kinds]
+    expected = " or ".join(kind.expected for kind in kinds)
+    return _Kind(lambda value: any(fits(value) for fits in holds), expected)
+
+
+class CheckedArguments:
+    """Base of classes whose constructors check what they are given, before they run.
+
+    Arguments annotated as numbers, strings, functions or mappings have to be such; `_fields` says
+    more of some, for the classes of gnomon: a program's may mean something else by them. An
+    unknown keyword is told with the nearest known one; `_keyword_aliases` are words that users try
+    for keywords that look otherwise. Constructors of programs are left as they are.
+
+    >>> class Circle(CheckedArguments):
+    ...     def __init__(self, radius: float) -> None: ...
+    >>> Circle(radios=1)
+    Traceback (most recent call last):
+    TypeError: Circle: argument 'radios': expected one of radius, got 1; did you mean 'radius'?
+    >>> Circle("a")
+    Traceback (most recent call last):
+    gnomon.base.ArgumentError: Circle: argument 'radius': expected a number, got 'a'
+    """
+
+    __slots__ = ()
+    _keyword_aliases: ClassVar[Mapping[str, str]] = {}
+    _fields: ClassVar[Mapping[str, Check]] = {}
+
+    def __init_subclass__(cls, **words: Any) -> None:
+        super().__init_subclass__(**words)
+        if "__init__" in vars(cls) and _is_ours(cls):
+            fields = {k: v for base in reversed(cls.__mro__) for k, v in _fields(base).items()}
+            type.__setattr__(cls, "__init__", _checking(vars(cls)["__init__"], fields))
+
+
+def _fields(cls: type) -> Mapping[str, Check]:
+    """Those that a class says itself."""
+    found: Mapping[str, Check] = vars(cls).get("_fields", {})
+    return found
+
+
+def _is_ours(cls: type) -> bool:
+    return cls.__module__.partition(".")[0] == "gnomon"
+
+
+def _checking(init: Callable[..., None], fields: Mapping[str, Check]) -> Callable[..., None]:
+    """A constructor that does so."""
+    checks: dict[str, Check] = {}  # by argument; filled when first called
+    names = init.__code__.co_varnames[1 : init.__code__.co_argcount]
+
+    @functools.wraps(init)
+    def told(self: Any, *args: Any, **kwargs: Any) -> None:
+        if not checks:
+            said = {name: _said(text) for name, text in init.__annotations__.items()}
+            checks.update((name, check) for name, check in said.items() if check)
+        where = type(self).__name__
+        own = fields if fields and _is_ours(type(self)) else {}
+        for name, value in (*zip(names, args, strict=False), *kwargs.items()):
+            check = own.get(name) or checks.get(name)
+            if check is not None:
+                check.check(where, name, value)
+        try:
+            init(self, *args, **kwargs)
+        except TypeError as error:
+            frames = error.__traceback__
+            if frames is not None and frames.tb_next is None:  # of the call, not of what it called
+                _refuse_unknown(type(self), kwargs)
+                # not the base that has it, nor a constructor that a program put in its place
+                kinds = (k for k in type(self).__mro__ if getattr(k, "__init__", None) is told)
+                called = f"{next(kinds, type(self)).__qualname__}.__init__"
+                error.args = (str(error).replace(init.__qualname__, called, 1),)
+            raise
+
+    return told
+
+
+def _refuse_unknown(kind: type[CheckedArguments], given: Mapping[str, Any]) -> None:
+    """Raises TypeError where one of these is no keyword of the constructor of `kind`."""
+    known: dict[str, None] = {}
+    for each in kind.__mro__:  # as far as constructors hand on what they do not know
+        init = each.__init__  # type: ignore[misc]  # mypy takes `each` for an instance
+        _, *parameters = inspect.signature(init).parameters.values()
+        named = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+        inner = bool(known)  # which gives the base what it must have
+        known |= dict.fromkeys(p.name for p in named if p.default is not p.empty or not inner)
+        if not any(p.kind is p.VAR_KEYWORD for p in parameters):
+            break
+    for name, value in given.items():
+        if name not in known:
+            got = f"{shown(value)}{nearest(kind._keyword_aliases.get(name, name), known)}"
+            expected = f"one of {', '.join(known)}"
+            raise TypeError(complaint(kind.__name__, name, expected, got)) from None
