@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, SupportsFloat
 
 from gnomon.base import ArgumentError, Later, complaint, nearest, shown
@@ -27,15 +27,15 @@ class Whole(NamedTuple):
 
     >>> Whole(1).check("Dense", "units", -3)
     Traceback (most recent call last):
-    gnomon.base.ArgumentError: Dense: argument 'units': expected an int from 1, got -3
+    gnomon.base.ArgumentError: Dense: argument 'units': expected a whole number from 1, got -3
     """
 
     low: int
 
     def check(self, where: str, argument: str, value: Any) -> None:
         """Refuse numbers below, truth values, and what is no whole number."""
-        if isinstance(value, bool) or not _is_whole(value) or value < self.low:
-            expected = f"an int from {self.low}"
+        if isinstance(value, bool) or not _is_index(value) or value < self.low:
+            expected = f"a whole number from {self.low}"
             raise ArgumentError(complaint(where, argument, expected, shown(value)))
 
 
@@ -50,11 +50,15 @@ class _Kind(NamedTuple):
             raise ArgumentError(complaint(where, argument, self.expected, shown(value)))
 
 
-def _is_whole(value: Any) -> bool:
+def _is_index(value: Any) -> bool:
     try:
         return bool(operator.index(value) == value)
     except (TypeError, ValueError):  # the latter: arrays of several elements
-        return isinstance(value, float) and value.is_integer()
+        return False
+
+
+def _is_whole(value: Any) -> bool:
+    return _is_index(value) or (isinstance(value, float) and value.is_integer())
 
 
 def _is_number(value: Any) -> bool:
@@ -62,11 +66,13 @@ def _is_number(value: Any) -> bool:
 
 
 def _are_strings(value: Any) -> bool:
-    return not isinstance(value, (list, tuple)) or all(isinstance(x, str) for x in value)
+    if isinstance(value, (list, tuple)):
+        return all(isinstance(each, str) for each in value)
+    return isinstance(value, Iterable)  # once only, perhaps: what it holds is not looked at
 
 
 _KINDS = {
-    "int": _Kind(_is_whole, "an int"),
+    "int": _Kind(_is_whole, "a whole number"),
     "float": _Kind(_is_number, "a number"),
     "str": _Kind(lambda value: isinstance(value, str), "a string"),
     "Sequence[str]": _Kind(_are_strings, "strings"),
@@ -139,7 +145,8 @@ def _checking(init: Callable[..., None], fields: Mapping[str, Check]) -> Callabl
             checks.update((name, check) for name, check in said.items() if check)
         where = type(self).__name__
         own = fields if fields and _is_ours(type(self)) else {}
-        for name, value in (*zip(names, args, strict=False), *kwargs.items()):
+        given = {**kwargs, **dict(zip(names, args, strict=False))}
+        for name, value in given.items():
             check = own.get(name) or checks.get(name)
             if check is not None:
                 check.check(where, name, value)

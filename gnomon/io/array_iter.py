@@ -9,13 +9,13 @@ once per epoch with NumPy's global generator, so that every batch is a view of n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from gnomon import ndarray as nd
-from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, complaint, shown
+from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, complaint
+from gnomon.ground.arguments import Whole
 from gnomon.io.dataset import Dataset, is_dataset
 from gnomon.io.desc import DataBatch, DataDesc
 from gnomon.io.iterator import DataIter
@@ -40,6 +40,8 @@ class NDArrayIter(DataIter):
     [([0.0, 1.0], 0), ([2.0, 3.0], 0), ([4.0, 0.0], 1)]
     """
 
+    _fields: ClassVar = {"batch_size": Whole(1)}
+
     def __init__(
         self,
         data: Any,
@@ -51,7 +53,9 @@ class NDArrayIter(DataIter):
         label_name: str = "softmax_label",
         layout: str = "NCHW",
     ) -> None:
-        _check_options(batch_size, last_batch_handle)
+        if last_batch_handle not in LAST_BATCH:
+            got, expected = last_batch_handle, f"one of {LAST_BATCH}"
+            raise ParamError(complaint("NDArrayIter", "last_batch_handle", expected, got))
         super().__init__(batch_size)
         self.data = named_arrays("data", data, data_name, allow_empty=False)
         self.label = named_arrays("label", label, label_name, allow_empty=True)
@@ -199,13 +203,3 @@ def _common_rows(arrays: Named) -> int:
     if base.shape[0] == 0:
         raise ShapeError(complaint("NDArrayIter", first, "at least one row", base.shape))
     return int(base.shape[0])
-
-
-def _check_options(batch_size: int, last_batch_handle: str) -> None:
-    if not isinstance(batch_size, Integral) or batch_size < 1:
-        raise ParamError(
-            complaint("NDArrayIter", "batch_size", "a positive int", shown(batch_size))
-        )
-    if last_batch_handle not in LAST_BATCH:
-        expected = f"one of {LAST_BATCH}"
-        raise ParamError(complaint("NDArrayIter", "last_batch_handle", expected, last_batch_handle))

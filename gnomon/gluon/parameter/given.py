@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from gnomon.base import complaint, shown
-from gnomon.context import Context, current_context
+from gnomon.context import Context
 
 
 class Deferred(NamedTuple):
@@ -31,18 +30,3 @@ def check_initializers(*given: Any) -> None:
         if not (init is None or isinstance(init, str) or callable(init)):
             expected = "an Initializer, or the name of one"
             raise TypeError(complaint("initialize", "init", expected, shown(init)))
-
-
-def contexts(ctx: Any) -> list[Context]:
-    """One context, several, or the current one, as a list.
-
-    Raises:
-        TypeError: something else.
-    """
-    if ctx is None or isinstance(ctx, Context):
-        return [ctx or current_context()]
-    found = list(ctx) if isinstance(ctx, Iterable) else [ctx]
-    if not all(isinstance(each, Context) for each in found):
-        expected = "a context or a list of them"
-        raise TypeError(complaint("initialize", "ctx", expected, shown(ctx)))
-    return found

@@ -20,9 +20,9 @@ from gnomon import autograd, initializer
 from gnomon import ndarray as nd
 from gnomon import symbol as sym
 from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, complaint
-from gnomon.context import Context, cpu, current_context
+from gnomon.context import Context, contexts, cpu, current_context
 from gnomon.dtype import wanted as wanted_dtype
-from gnomon.gluon.parameter.given import Deferred, Loadable, check_initializers, contexts
+from gnomon.gluon.parameter.given import Deferred, Loadable, check_initializers
 from gnomon.gluon.parameter.shapes import Shape, as_shape, merged, shape_is_known
 from gnomon.ground.arguments import CheckedArguments
 from gnomon.ndarray.core.tape import changes
@@ -201,8 +201,8 @@ class Parameter(CheckedArguments):
             warnings.warn(text, stacklevel=2)
             return
         check_initializers(init, default_init)
-        own = default_init if self.init is None else self.init
-        deferred = Deferred(own if init is None else init, contexts(ctx), default_init)
+        init = (default_init if self.init is None else self.init) if init is None else init
+        deferred = Deferred(init, contexts("initialize", "ctx", ctx), default_init)
         self._data = self._grad = None
         if not shape_is_known(self._shape) and not self._allow_deferred_init:
             expected = "all dimensions known, or allow_deferred_init=True"
@@ -288,7 +288,7 @@ class Parameter(CheckedArguments):
         Raises:
             ParamError: the parameter is not initialized; a ValueError, which programs pass over.
         """
-        where = contexts(ctx)
+        where = contexts("initialize", "ctx", ctx)
         if self._data is not None:
             with autograd.pause():
                 self._init_impl(self._reduce(), where)
@@ -474,7 +474,7 @@ class Parameter(CheckedArguments):
         known = (
             self.list_ctx() if self._data is not None or self._deferred_init is not None else None
         )
-        wanted = known or [cpu()] if ctx is None else contexts(ctx)
+        wanted = known or [cpu()] if ctx is None else contexts("initialize", "ctx", ctx)
         if known is not None and set(wanted) != set(known):
             raise ParamError(complaint(where, "ctx", f"{known}, where it was initialized", wanted))
         return Loadable(data, wanted)

@@ -82,9 +82,8 @@ class RecurrentCell(Block):
             valid_length: for each sequence how long it is: outputs behind are 0, and the final
                 states are those at its end.
         """
-        check_kind(
-            f"{type(self).__name__}.unroll", "length", length, (Integral, NoneType), "an int"
-        )
+        where = f"{type(self).__name__}.unroll"
+        check_kind(where, "length", length, (Integral, NoneType), "an int")
         self.reset()
         return self._unrolled(length, inputs, begin_state, (layout, merge_outputs, valid_length))
 

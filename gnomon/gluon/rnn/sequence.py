@@ -53,9 +53,8 @@ def as_steps(length: int | None, sequence: Any, layout: str) -> list[Any]:
             expected = "a symbol with one output, or a list"
             raise ParamError(complaint("unroll", "inputs", expected, got))
     else:
-        check_kind(
-            "unroll", "inputs", sequence, nd.NDArray, "an array, a symbol, or a list of them"
-        )
+        expected = "an array, a symbol, or a list of them"
+        check_kind("unroll", "inputs", sequence, nd.NDArray, expected)
         steps = sequence.shape[axis]
         if length is not None and steps != length:
             expected = f"{length} steps along axis {axis} ({layout})"
