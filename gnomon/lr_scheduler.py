@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import itertools
 import logging
-import math
 from collections.abc import Sequence
+from math import cos, pi
 from numbers import Integral, Real
 
 from gnomon.base import ParamError, check_kind, complaint
@@ -226,4 +226,4 @@ class CosineScheduler(_Decay):
     """
 
     def remaining(self, progress: float) -> float:
-        return (1 + math.cos(math.pi * progress)) / 2
+        return (1 + cos(pi * progress)) / 2

@@ -33,7 +33,7 @@ class EvalMetric(CheckedArguments):
 
     def __init__(
         self,
-        name: str,
+        name: Any,
         output_names: Sequence[str] | None = None,
         label_names: Sequence[str] | None = None,
         **kwargs: Any,
@@ -152,7 +152,7 @@ class NamedMetric(EvalMetric):
 
     def __init__(
         self,
-        name: str | None = None,
+        name: Any = None,
         output_names: Sequence[str] | None = None,
         label_names: Sequence[str] | None = None,
     ) -> None:

@@ -70,7 +70,7 @@ class CompositeEvalMetric(EvalMetric):
     def __init__(
         self,
         metrics: Sequence[Any] | None = None,
-        name: str = "composite",
+        name: Any = "composite",
         output_names: Sequence[str] | None = None,
         label_names: Sequence[str] | None = None,
     ) -> None:
