@@ -1,5 +1,7 @@
 """What constructors and functions refuse: the error names the argument, and what came."""
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -121,3 +123,28 @@ def test_numbers_in_text_and_without_an_axis():
     assert mx.nd.pick(mx.nd.array([1, 2, 3]), mx.nd.array(1)).asnumpy().tolist() == [2]
     with pytest.raises(GnomonError, match="'index': expected shape"):
         mx.nd.pick(ROWS, mx.nd.array(1))
+
+
+def test_the_layout_that_help_shows():
+    shown = {kind: inspect.signature(kind).parameters["layout"].default for kind in CONVOLUTIONS}
+    assert shown == CONVOLUTIONS
+    assert nn.conv_layers._Conv(4, 3, layout="NCW")._kwargs["layout"] == "NCW"
+
+
+CONVOLUTIONS = {
+    nn.Conv1D: "NCW",
+    nn.Conv2D: "NCHW",
+    nn.Conv3D: "NCDHW",
+    nn.Conv1DTranspose: "NCW",
+    nn.Conv2DTranspose: "NCHW",
+    nn.Conv3DTranspose: "NCDHW",
+}
+
+
+def test_private_names_that_programs_use():
+    assert issubclass(nn.MaxPool1D, nn.conv_layers._Pooling)
+    assert issubclass(rnn.LSTM, rnn.rnn_layer._RNNLayer)
+    pool = nn.conv_layers._Pooling(2, None, 0, False, False, "max", "NCW")
+    assert pool(STEPS).shape == (4, 2, 1)
+    ((name, array),) = mx.io.utils._init_data(np.ones(3), False, "x")
+    assert (name, array.shape) == ("x", (3,))

@@ -57,8 +57,8 @@ class NDArrayIter(DataIter):
             got, expected = last_batch_handle, f"one of {LAST_BATCH}"
             raise ParamError(complaint("NDArrayIter", "last_batch_handle", expected, got))
         super().__init__(batch_size)
-        self.data = named_arrays("data", data, data_name, allow_empty=False)
-        self.label = named_arrays("label", label, label_name, allow_empty=True)
+        self.data = _init_data(data, False, data_name)
+        self.label = _init_data(label, True, label_name, "label")
         self.num_data = _common_rows(self.data + self.label)
         if last_batch_handle == "roll_over" and batch_size > self.num_data:
             expected = f"at most {self.num_data}, the rows, where the last batch rolls over"
@@ -153,8 +153,11 @@ class NDArrayIter(DataIter):
         return max(0, -self.cursor)
 
 
-def named_arrays(argument: str, data: Any, default_name: str, allow_empty: bool) -> Named:
-    """`data` as a list of (name, NDArray or Dataset); NumPy arrays become float32 NDArrays."""
+def _init_data(data: Any, allow_empty: bool, default_name: str, argument: str = "data") -> Named:
+    """`data` as a list of (name, NDArray or Dataset); NumPy arrays become float32 NDArrays.
+
+    Iterators of programs import it by this name.
+    """
     if data is None:
         data = []
     if isinstance(data, (np.ndarray, nd.NDArray)) or is_dataset(data):

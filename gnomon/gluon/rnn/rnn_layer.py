@@ -22,7 +22,7 @@ __all__ = ["GRU", "LSTM", "RNN"]
 GATES = {"rnn_relu": 1, "rnn_tanh": 1, "lstm": 4, "gru": 3}
 
 
-class RNNLayer(HybridBlock):
+class _RNNLayer(HybridBlock):
     """Base of the layers: called with a sequence it gives the outputs of all steps.
 
     Called with states too, `layer(inputs, states)`, it gives (outputs, final states). With
@@ -253,7 +253,7 @@ class RNNLayer(HybridBlock):
         return RNNCell(self._hidden_size, self._mode[4:], **how)
 
 
-class RNN(RNNLayer):
+class RNN(_RNNLayer):
     """Layers of plain recurrent cells.
 
     >>> import gnomon as mx
@@ -294,7 +294,7 @@ class RNN(RNNLayer):
         super().__init__(hidden_size, num_layers, *how, *weights, *biases, dtype, **kwargs)
 
 
-class LSTM(RNNLayer):
+class LSTM(_RNNLayer):
     """Layers of long short-term memory.
 
     Args:
@@ -350,7 +350,7 @@ class LSTM(RNNLayer):
         )
 
 
-class GRU(RNNLayer):
+class GRU(_RNNLayer):
     """Layers of gated recurrent units."""
 
     _mode = "gru"
