@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from types import NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, SupportsFloat
 
 from gnomon.base import ArgumentError, Later, complaint, nearest, shown
@@ -16,7 +17,10 @@ else:
 
 
 class Check(Protocol):
-    """What one argument may be."""
+    """What one argument may be; all that is of the types in `plain` needs no look."""
+
+    @property
+    def plain(self) -> Collection[type]: ...
 
     def check(self, where: str, argument: str, value: Any) -> None:
         """Raise an error that names both where the argument may not be this value."""
@@ -31,9 +35,12 @@ class Whole(NamedTuple):
     """
 
     low: int
+    plain: Collection[type] = ()
 
     def check(self, where: str, argument: str, value: Any) -> None:
         """Refuse numbers below, truth values, and what is no whole number."""
+        if value.__class__ is int and value >= self.low:
+            return
         if isinstance(value, bool) or not _is_index(value) or value < self.low:
             expected = f"a whole number from {self.low}"
             raise ArgumentError(complaint(where, argument, expected, shown(value)))
@@ -44,6 +51,7 @@ class _Kind(NamedTuple):
 
     holds: Callable[[Any], bool]
     expected: str
+    plain: Collection[type] = ()
 
     def check(self, where: str, argument: str, value: Any) -> None:
         if not self.holds(value):
@@ -72,12 +80,12 @@ def _are_strings(value: Any) -> bool:
 
 
 _KINDS = {
-    "int": _Kind(_is_whole, "a whole number"),
-    "float": _Kind(_is_number, "a number"),
-    "str": _Kind(lambda value: isinstance(value, str), "a string"),
+    "int": _Kind(_is_whole, "a whole number", (int, bool)),
+    "float": _Kind(_is_number, "a number", (float, int, bool)),
+    "str": _Kind(lambda value: isinstance(value, str), "a string", (str,)),
     "Sequence[str]": _Kind(_are_strings, "strings"),
     "Callable": _Kind(callable, "a function"),
-    "None": _Kind(lambda value: value is None, "None"),
+    "None": _Kind(lambda value: value is None, "None", (NoneType,)),
     "Mapping": _Kind(lambda value: isinstance(value, Mapping), "a mapping"),
 }
 
@@ -91,7 +99,8 @@ def _said(annotation: str) -> Check | None:
         return None
     holds = [kind.holds for kind in kinds]
     expected = " or ".join(kind.expected for kind in kinds)
-    return _Kind(lambda value: any(fits(value) for fits in holds), expected)
+    plain = [each for kind in kinds for each in kind.plain]
+    return _Kind(lambda value: any(fits(value) for fits in holds), expected, plain)
 
 
 class CheckedArguments:
@@ -133,23 +142,29 @@ def _is_ours(cls: type) -> bool:
     return cls.__module__.partition(".")[0] == "gnomon"
 
 
-def _checking(init: Callable[..., None], fields: Mapping[str, Check]) -> Callable[..., None]:
+def _checking(init: Callable[..., None], fields: dict[str, Check]) -> Callable[..., None]:
     """A constructor that does so."""
-    checks: dict[str, Check] = {}  # by argument; filled when first called
     names = init.__code__.co_varnames[1 : init.__code__.co_argcount]
+
+    @functools.cache  # of the first call: most classes are never made
+    def found() -> tuple[dict[str, Check], dict[str, Check]]:
+        said = {name: _said(text) for name, text in init.__annotations__.items()}
+        of_all = {name: check for name, check in said.items() if check}
+        return of_all, of_all | fields
 
     @functools.wraps(init)
     def told(self: Any, *args: Any, **kwargs: Any) -> None:
-        if not checks:
-            said = {name: _said(text) for name, text in init.__annotations__.items()}
-            checks.update((name, check) for name, check in said.items() if check)
-        where = type(self).__name__
-        own = fields if fields and _is_ours(type(self)) else {}
-        given = {**kwargs, **dict(zip(names, args, strict=False))}
-        for name, value in given.items():
-            check = own.get(name) or checks.get(name)
-            if check is not None:
-                check.check(where, name, value)
+        kind = type(self)
+        checks = found()[kind.__module__.startswith("gnomon.")]
+        for name, value in zip(names, args, strict=False):
+            check = checks.get(name)
+            if check is not None and value.__class__ not in check.plain:
+                check.check(kind.__name__, name, value)
+        for name, value in kwargs.items():
+            check = checks.get(name)
+            if check is None or value.__class__ in check.plain or name in names[: len(args)]:
+                continue  # the last where it is given twice
+            check.check(kind.__name__, name, value)
         try:
             init(self, *args, **kwargs)
         except TypeError as error:

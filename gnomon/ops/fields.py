@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import copy
+import functools
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
+from gnomon.ops.param import Param
 from gnomon.ops.registry import find
+
+_SINGLE = frozenset((bool, int, float, str, type(None)))
 
 
 class Field(NamedTuple):
@@ -18,12 +23,28 @@ class Field(NamedTuple):
 
     parameter: str
     optional: bool = False  # whether None leaves it out
+    plain: Collection[type] = ()
 
     def check(self, where: str, argument: str, value: Any) -> None:
         """Refuse what the operator refuses, before it is called."""
         if self.optional and value is None:
             return
-        op, _, name = self.parameter.partition(".")
-        field = copy.copy(find(op).fields[name])
-        field.name = argument
-        field.parse(where, value)
+        if value.__class__ in _SINGLE:
+            _checked(self.parameter, where, argument, value)
+        else:
+            _field(self.parameter, argument).parse(where, value)
+
+
+@functools.lru_cache(maxsize=256)
+def _field(parameter: str, argument: str) -> Param:
+    """The parameter under another name."""
+    op, _, name = parameter.partition(".")
+    found = copy.copy(find(op).fields[name])
+    found.name = argument
+    return found
+
+
+@functools.lru_cache(maxsize=256, typed=True)
+def _checked(parameter: str, where: str, argument: str, value: Any) -> None:
+    """Looks at a value once only."""
+    _field(parameter, argument).parse(where, value)
