@@ -157,14 +157,13 @@ def _checking(init: Callable[..., None], fields: dict[str, Check]) -> Callable[.
         kind = type(self)
         checks = found()[kind.__module__.startswith("gnomon.")]
         for name, value in zip(names, args, strict=False):
-            check = checks.get(name)
-            if check is not None and value.__class__ not in check.plain:
-                check.check(kind.__name__, name, value)
+            if name in checks and value.__class__ not in checks[name].plain:
+                checks[name].check(kind.__name__, name, value)
         for name, value in kwargs.items():
-            check = checks.get(name)
-            if check is None or value.__class__ in check.plain or name in names[: len(args)]:
-                continue  # the last where it is given twice
-            check.check(kind.__name__, name, value)
+            if name not in checks or value.__class__ in checks[name].plain:
+                continue
+            if name not in names[: len(args)]:  # else it is given twice
+                checks[name].check(kind.__name__, name, value)
         try:
             init(self, *args, **kwargs)
         except TypeError as error:
