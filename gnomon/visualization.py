@@ -14,6 +14,7 @@ from typing import Any
 
 from gnomon import symbol as sym
 from gnomon.base import DTypeError, GnomonError, ParamError, check_kind, complaint
+from gnomon.ground.arguments import checked
 from gnomon.ground.files import access, replacing
 from gnomon.ground.record import record
 from gnomon.ops import registry as operators
@@ -82,6 +83,7 @@ def _shape_of(node: Node, shapes: Mapping[str, tuple[int, ...]]) -> tuple[int, .
     return next((shapes[name][1:] for name in names if name in shapes), ())
 
 
+@checked
 def print_summary(
     symbol: Any,
     shape: Shapes | None = None,
@@ -270,6 +272,7 @@ WEIGHTS = (
 )
 
 
+@checked
 def plot_network(
     symbol: Any,
     title: str = "plot",

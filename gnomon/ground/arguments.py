@@ -6,7 +6,7 @@ import functools
 import operator
 from collections.abc import Callable, Collection, Iterable, Mapping
 from types import NoneType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, SupportsFloat
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, SupportsFloat, TypeVar, cast
 
 from gnomon.base import ArgumentError, Later, complaint, nearest, shown
 
@@ -69,6 +69,18 @@ def _is_whole(value: Any) -> bool:
     return _is_index(value) or (isinstance(value, float) and value.is_integer())
 
 
+def _has_truth(value: Any) -> bool:
+    try:
+        bool(value)
+    except (TypeError, ValueError, RuntimeError):  # arrays of several elements
+        return False
+    return True
+
+
+def _is_series(value: Any) -> bool:
+    return hasattr(value, "__iter__") or hasattr(value, "__getitem__")
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, SupportsFloat) and getattr(value, "size", 1) == 1
 
@@ -79,10 +91,16 @@ def _are_strings(value: Any) -> bool:
     return isinstance(value, Iterable)  # once only, perhaps: what it holds is not looked at
 
 
+Checks = dict[str, Check]  # by argument
+Function = TypeVar("Function", bound=Callable[..., Any])
+
 _KINDS = {
     "int": _Kind(_is_whole, "a whole number", (int, bool)),
     "float": _Kind(_is_number, "a number", (float, int, bool)),
     "str": _Kind(lambda value: isinstance(value, str), "a string", (str,)),
+    "bool": _Kind(_has_truth, "True or False", (bool, NoneType, int, str)),
+    "Iterable": _Kind(_is_series, "several values", (list, tuple)),
+    "Sequence": _Kind(_is_series, "several values", (list, tuple)),
     "Sequence[str]": _Kind(_are_strings, "strings"),
     "Callable": _Kind(callable, "a function"),
     "None": _Kind(lambda value: value is None, "None", (NoneType,)),
@@ -101,6 +119,54 @@ def _said(annotation: str) -> Check | None:
     expected = " or ".join(kind.expected for kind in kinds)
     plain = [each for kind in kinds for each in kind.plain]
     return _Kind(lambda value: any(fits(value) for fits in holds), expected, plain)
+
+
+def _annotated(*functions: Any) -> Checks:
+    """The checks of their annotations; what a later one says of a name counts."""
+    said = {}
+    for function in functions:
+        annotations: Mapping[str, str] = getattr(function, "__annotations__", {})
+        said.update({name: _said(text) for name, text in annotations.items()})
+    return {name: check for name, check in said.items() if check}
+
+
+def _look(
+    where: str,
+    checks: Checks,
+    names: tuple[str, ...],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+) -> None:
+    """Check what a call is given."""
+    for name, value in zip(names, args, strict=False):
+        if name in checks and value.__class__ not in checks[name].plain:
+            checks[name].check(where, name, value)
+    for name, value in kwargs.items():
+        if name not in checks or value.__class__ in checks[name].plain:
+            continue
+        if name not in names[: len(args)]:  # else it is given twice
+            checks[name].check(where, name, value)
+
+
+def checked(function: Function) -> Function:
+    """A function that checks its arguments by their annotations, before it runs.
+
+    >>> @checked
+    ... def area(width: float, height: float) -> float:
+    ...     return width * height
+    >>> area(2, "a")
+    Traceback (most recent call last):
+    gnomon.base.ArgumentError: area: argument 'height': expected a number, got 'a'
+    """
+    names = function.__code__.co_varnames[: function.__code__.co_argcount]
+    found = functools.cache(lambda: _annotated(function))
+
+    @functools.wraps(function)
+    def told(*args: Any, **kwargs: Any) -> Any:
+        _look(function.__name__, found(), names, args, kwargs)
+        return function(*args, **kwargs)
+
+    return cast("Function", told)
 
 
 class CheckedArguments:
@@ -124,46 +190,34 @@ class CheckedArguments:
     __slots__ = ()
     _keyword_aliases: ClassVar[Mapping[str, str]] = {}
     _fields: ClassVar[Mapping[str, Check]] = {}
+    _checked_by: ClassVar[Callable[..., None]]
 
     def __init_subclass__(cls, **words: Any) -> None:
         super().__init_subclass__(**words)
-        if "__init__" in vars(cls) and _is_ours(cls):
-            fields = {k: v for base in reversed(cls.__mro__) for k, v in _fields(base).items()}
-            type.__setattr__(cls, "__init__", _checking(vars(cls)["__init__"], fields))
+        if "__init__" in vars(cls) and cls.__module__.partition(".")[0] == "gnomon":
+            told = _checking(cls, vars(cls)["__init__"])
+            type.__setattr__(cls, "__init__", told)
+            type.__setattr__(cls, "_checked_by", told)
 
 
-def _fields(cls: type) -> Mapping[str, Check]:
-    """Those that a class says itself."""
-    found: Mapping[str, Check] = vars(cls).get("_fields", {})
-    return found
-
-
-def _is_ours(cls: type) -> bool:
-    return cls.__module__.partition(".")[0] == "gnomon"
-
-
-def _checking(init: Callable[..., None], fields: dict[str, Check]) -> Callable[..., None]:
+def _checking(cls: type, init: Callable[..., None]) -> Callable[..., None]:
     """A constructor that does so."""
     names = init.__code__.co_varnames[1 : init.__code__.co_argcount]
 
     @functools.cache  # of the first call: most classes are never made
-    def found() -> tuple[dict[str, Check], dict[str, Check]]:
-        said = {name: _said(text) for name, text in init.__annotations__.items()}
-        of_all = {name: check for name, check in said.items() if check}
-        return of_all, of_all | fields
+    def found() -> tuple[Checks, Checks]:
+        bases = [vars(base) for base in reversed(cls.__mro__)]
+        # what one constructor hands on to another it calls the same
+        of_all = _annotated(*(base.get("__init__") for base in bases))
+        fields = [base.get("_fields", {}) for base in bases]
+        return of_all, functools.reduce(operator.or_, fields, of_all)
 
     @functools.wraps(init)
     def told(self: Any, *args: Any, **kwargs: Any) -> None:
         kind = type(self)
-        checks = found()[kind.__module__.startswith("gnomon.")]
-        for name, value in zip(names, args, strict=False):
-            if name in checks and value.__class__ not in checks[name].plain:
-                checks[name].check(kind.__name__, name, value)
-        for name, value in kwargs.items():
-            if name not in checks or value.__class__ in checks[name].plain:
-                continue
-            if name not in names[: len(args)]:  # else it is given twice
-                checks[name].check(kind.__name__, name, value)
+        if kind._checked_by is told:  # else what is given was looked at, by another's names perhaps
+            ours = kind.__module__.startswith("gnomon.")
+            _look(kind.__name__, found()[ours], names, args, kwargs)
         try:
             init(self, *args, **kwargs)
         except TypeError as error:

@@ -236,6 +236,8 @@ class Conv3D(ConvBase):
 class ConvTransposeBase(_Conv):
     """What transposed convolutions share: `output_padding` widens the output at its end."""
 
+    _fields: ClassVar = {"output_padding": Field("Deconvolution.adj")}
+
     def __init__(
         self,
         channels: int,

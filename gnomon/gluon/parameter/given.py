@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from gnomon.base import complaint, shown
+from gnomon.base import ArgumentError, complaint, shown
 from gnomon.context import Context
 
 
@@ -24,9 +24,9 @@ class Loadable(NamedTuple):
     ctx: list[Context]
 
 
-def check_initializers(*given: Any) -> None:
+def check_initializers(where: str, *given: Any) -> None:
     """Raises TypeError where something says no way to fill arrays."""
     for init in given:
         if not (init is None or isinstance(init, str) or callable(init)):
             expected = "an Initializer, or the name of one"
-            raise TypeError(complaint("initialize", "init", expected, shown(init)))
+            raise ArgumentError(complaint(where, "init", expected, shown(init)))

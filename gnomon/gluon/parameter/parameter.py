@@ -88,6 +88,7 @@ class Parameter(CheckedArguments):
         self._allow_deferred_init = allow_deferred_init
         self._grad_req = "null"
         self._lr_mult, self._wd_mult = lr_mult, wd_mult
+        check_initializers(f"Parameter {name!r}", init)
         self.init = init
         self._stype = self._one_of("stype", STORAGE, stype)
         self._grad_stype = self._one_of("grad_stype", STORAGE, grad_stype)
@@ -200,7 +201,7 @@ class Parameter(CheckedArguments):
             text = f"Parameter {self.name!r} is initialized already: force_reinit=True does it anew"
             warnings.warn(text, stacklevel=2)
             return
-        check_initializers(init, default_init)
+        check_initializers("initialize", init, default_init)
         init = (default_init if self.init is None else self.init) if init is None else init
         deferred = Deferred(init, contexts("initialize", "ctx", ctx), default_init)
         self._data = self._grad = None

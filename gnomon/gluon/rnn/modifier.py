@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from gnomon import ndarray as nd
 from gnomon.base import GnomonError, check_kind, complaint
 from gnomon.gluon.rnn.base import How, HybridRecurrentCell, RecurrentCell, Unrolled, check_single
 from gnomon.gluon.rnn.compound import BidirectionalCell
 from gnomon.gluon.rnn.sequence import as_steps, formatted, functions, masked, merged
+from gnomon.ops.fields import Field
 
 
 class DropoutCell(HybridRecurrentCell):
@@ -19,6 +20,8 @@ class DropoutCell(HybridRecurrentCell):
         axes: axes along which all elements share one fate.
         prefix, params: as for every block.
     """
+
+    _fields: ClassVar = {"axes": Field("Dropout.axes", optional=True)}
 
     def __init__(
         self, rate: float, axes: Any = (), prefix: str | None = None, params: Any = None
@@ -99,6 +102,11 @@ class ZoneoutCell(ModifierCell):
         base_cell: the cell, which steps.
         zoneout_outputs, zoneout_states: the share that stays.
     """
+
+    _fields: ClassVar = {
+        "zoneout_outputs": Field("Dropout.p"),
+        "zoneout_states": Field("Dropout.p"),
+    }
 
     def __init__(
         self, base_cell: Any, zoneout_outputs: float = 0.0, zoneout_states: float = 0.0

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from gnomon.base import ParamError, complaint
 from gnomon.gluon.rnn.base import HybridRecurrentCell
 from gnomon.ground.arguments import Whole
+from gnomon.ops.fields import Field
 
 __all__ = [f"Conv{n}D{kind}Cell" for n in (1, 2, 3) for kind in ("RNN", "LSTM", "GRU")]
 
@@ -35,6 +36,11 @@ class ConvCell(HybridRecurrentCell):
     _kind: ClassVar[str]
 
     _fields: ClassVar = {
+        "i2h_kernel": Field("Convolution.kernel"),
+        "h2h_kernel": Field("Convolution.kernel"),
+        "i2h_pad": Field("Convolution.pad"),
+        "i2h_dilate": Field("Convolution.dilate"),
+        "h2h_dilate": Field("Convolution.dilate"),
         "hidden_channels": Whole(1),
     }
 

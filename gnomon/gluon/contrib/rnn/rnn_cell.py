@@ -16,6 +16,7 @@ from gnomon.gluon.rnn.compound import BidirectionalCell, SequentialRNNCell  # no
 from gnomon.gluon.rnn.modifier import ModifierCell
 from gnomon.gluon.rnn.sequence import formatted, functions, merged, time_axis
 from gnomon.ground.arguments import Whole
+from gnomon.ops.fields import Field
 
 __all__ = ["LSTMPCell", "VariationalDropoutCell", "dynamic_unroll"]
 
@@ -27,6 +28,10 @@ class VariationalDropoutCell(ModifierCell):
         base_cell: the cell.
         drop_inputs, drop_states, drop_outputs: the shares that are dropped in training.
     """
+
+    _fields: ClassVar = {
+        f"drop_{what}": Field("Dropout.p") for what in ("inputs", "states", "outputs")
+    }
 
     def __init__(
         self,

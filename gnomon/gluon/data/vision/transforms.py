@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from gnomon import ndarray as nd
 from gnomon.base import ParamError, ShapeError, complaint
 from gnomon.gluon.block import Block, HybridBlock
 from gnomon.gluon.nn import HybridSequential, Sequential
+from gnomon.ops.fields import Field
 
 __all__ = [
     "Cast",
@@ -107,6 +108,11 @@ class ToTensor(HybridBlock):
 class Normalize(HybridBlock):
     """Each channel of a tensor minus its mean, divided by its standard deviation."""
 
+    _fields: ClassVar = {
+        "mean": Field("_image_normalize.mean"),
+        "std": Field("_image_normalize.std"),
+    }
+
     def __init__(self, mean: Any = 0.0, std: Any = 1.0) -> None:
         super().__init__()
         self._mean, self._std = mean, std
@@ -117,6 +123,12 @@ class Normalize(HybridBlock):
 
 class Resize(HybridBlock):
     """Another size: (width, height), or one number; with `keep_ratio` for the shorter side."""
+
+    _fields: ClassVar = {
+        "size": Field("_image_resize.size"),
+        "keep_ratio": Field("_image_resize.keep_ratio"),
+        "interpolation": Field("_image_resize.interp"),
+    }
 
     def __init__(self, size: Sizes, keep_ratio: bool = False, interpolation: int = 1) -> None:
         super().__init__()
