@@ -104,6 +104,7 @@ _KINDS = {
     "Sequence[str]": _Kind(_are_strings, "strings"),
     "Callable": _Kind(callable, "a function"),
     "None": _Kind(lambda value: value is None, "None", (NoneType,)),
+    "dict": _Kind(lambda value: isinstance(value, Mapping), "a mapping", (dict,)),
     "Mapping": _Kind(lambda value: isinstance(value, Mapping), "a mapping"),
 }
 

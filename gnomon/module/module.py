@@ -473,4 +473,4 @@ class Module(BaseModule):
 
 
 def _states_file(prefix: str, epoch: int) -> str:
-    return f"{prefix}-{epoch:04d}.states"
+    return params_file(prefix, epoch).removesuffix("params") + "states"

@@ -110,12 +110,14 @@ class Optimizer(CheckedArguments):
         self.set_wd_mult({})
 
     def _start_schedule(self) -> None:
-        if self.lr_scheduler is None or self.lr is None:
+        if self.lr_scheduler is None:
             return
         if not hasattr(self.lr_scheduler, "base_lr"):
             got = shown(self.lr_scheduler)
             where = type(self).__name__
             raise TypeError(complaint(where, "lr_scheduler", "an LRScheduler", got))
+        if self.lr is None:
+            return
         if self.lr_scheduler.base_lr != self.lr:
             logging.warning(
                 "%s: the schedule starts from learning_rate=%s instead of its base_lr=%s",

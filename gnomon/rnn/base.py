@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from types import NoneType
 from typing import Any
 
 from gnomon import ndarray as nd
 from gnomon import symbol as sym
-from gnomon.base import GnomonError, ParamError, complaint
+from gnomon.base import GnomonError, ParamError, check_kind, complaint
 from gnomon.ground.arguments import CheckedArguments
 from gnomon.ops.param import checked_count
 from gnomon.symbol import Symbol
@@ -48,6 +49,8 @@ class BaseRNNCell(CheckedArguments):
     _num_hidden: int
 
     def __init__(self, prefix: str = "", params: RNNParams | None = None) -> None:
+        kinds = RNNParams, NoneType
+        check_kind(type(self).__name__, "params", params, kinds, "RNNParams or None")
         self._own_params = params is None
         self._prefix = prefix
         self._params = RNNParams(prefix) if params is None else params

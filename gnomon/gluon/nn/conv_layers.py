@@ -294,6 +294,8 @@ class ReflectionPad2D(HybridBlock):
     array([4., 3., 4., 3.], dtype=float32)
     """
 
+    _fields: ClassVar = {"padding": Field("Pad.pad_width")}
+
     def __init__(self, padding: Any = 0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         padding = (0, 0, 0, 0, *[padding] * 4) if isinstance(padding, int) else tuple(padding)

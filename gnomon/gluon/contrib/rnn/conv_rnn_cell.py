@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from gnomon.base import ParamError, complaint
+from gnomon.gluon.nn.pooling import check_layout
 from gnomon.gluon.rnn.base import HybridRecurrentCell
 from gnomon.ground.arguments import Whole
 from gnomon.ops.fields import Field
@@ -63,7 +64,7 @@ class ConvCell(HybridRecurrentCell):
         params: Any = None,
     ) -> None:
         super().__init__(prefix=prefix, params=params)
-        self._layout = conv_layout or "NC" + "DHW"[3 - self._dims :]
+        self._layout = check_layout(type(self).__name__, conv_layout, self._dims)
         self._hidden_channels, self._activation = hidden_channels, activation
         self._channel_axis = self._layout.find("C")
         self._into = {

@@ -166,6 +166,8 @@ class CropResize(HybridBlock):
 class CenterCrop(Block):
     """The middle, (width, height) large; an image that is smaller is cropped and enlarged."""
 
+    _fields: ClassVar = {"size": Field("_image_resize.size")}
+
     def __init__(self, size: Sizes, interpolation: int = 1) -> None:
         super().__init__()
         self._size, self._interpolation = _pair("CenterCrop", size), interpolation
@@ -188,10 +190,12 @@ class RandomResizedCrop(Block):
         interpolation: as for `nd.image.resize`.
     """
 
+    _fields: ClassVar = {"size": Field("_image_resize.size")}
+
     def __init__(
         self,
         size: Sizes,
-        scale: Sequence[float] = (0.08, 1.0),
+        scale: float | Sequence[float] = (0.08, 1.0),
         ratio: Sequence[float] = (3.0 / 4.0, 4.0 / 3.0),
         interpolation: int = 1,
     ) -> None:
