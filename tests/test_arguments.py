@@ -90,6 +90,7 @@ def test_refused(words):
 
 TAKEN = {
     "text for an operator": lambda: nn.BatchNorm(axis="1"),
+    "a size of -1": lambda: nn.Conv2D(4, 3, in_channels=-1),
     "any truth value": lambda: nn.InstanceNorm(scale=[], axis=np.int64(1)),
     "an unknown size": lambda: nn.Conv2D(np.int32(4), (3, 3), in_channels=0),
     "a rate that drops nothing": lambda: nn.Dropout(-1),

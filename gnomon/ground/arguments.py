@@ -122,13 +122,26 @@ def _said(annotation: str) -> Check | None:
     return _Kind(lambda value: any(fits(value) for fits in holds), expected, plain)
 
 
-def _annotated(*functions: Any) -> Checks:
-    """The checks of their annotations; what a later one says of a name counts."""
-    said = {}
-    for function in functions:
-        annotations: Mapping[str, str] = getattr(function, "__annotations__", {})
-        said.update({name: _said(text) for name, text in annotations.items()})
+def _annotated(function: Any, *inner: Any) -> Checks:
+    """The checks of its annotations, and of those of the arguments that `inner` ones may be given.
+
+    What a later one says of a name counts.
+    """
+    said: dict[str, Check | None] = {}
+    for each in inner:
+        annotations: Mapping[str, str] = getattr(each, "__annotations__", {})
+        said.update((name, _said(annotations.get(name, ""))) for name in _optional(each))
+    said.update((name, _said(text)) for name, text in function.__annotations__.items())
     return {name: check for name, check in said.items() if check}
+
+
+def _optional(function: Any) -> Iterable[str]:
+    """The arguments that have a default, of what is written in Python."""
+    plain = getattr(function, "__wrapped__", function)
+    if not hasattr(plain, "__code__"):
+        return ()
+    names = plain.__code__.co_varnames[: plain.__code__.co_argcount]
+    return (*names[len(names) - len(plain.__defaults__ or ()) :], *(plain.__kwdefaults__ or ()))
 
 
 def _look(
@@ -208,8 +221,8 @@ def _checking(cls: type, init: Callable[..., None]) -> Callable[..., None]:
     @functools.cache  # of the first call: most classes are never made
     def found() -> tuple[Checks, Checks]:
         bases = [vars(base) for base in reversed(cls.__mro__)]
-        # what one constructor hands on to another it calls the same
-        of_all = _annotated(*(base.get("__init__") for base in bases))
+        # what one constructor hands on to another it calls the same, but what it gives it itself
+        of_all = _annotated(init, *(base.get("__init__") for base in bases))
         fields = [base.get("_fields", {}) for base in bases]
         return of_all, functools.reduce(operator.or_, fields, of_all)
 

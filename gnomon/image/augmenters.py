@@ -143,7 +143,7 @@ class HorizontalFlipAug(Augmenter):
 class CastAug(Augmenter):
     """To another dtype."""
 
-    def __init__(self, typ: str = "float32") -> None:
+    def __init__(self, typ: Any = "float32") -> None:
         super().__init__(type=typ)
         self.typ = typ
 

@@ -49,8 +49,8 @@ class NDArrayIter(DataIter):
         batch_size: int = 1,
         shuffle: bool = False,
         last_batch_handle: str = "pad",
-        data_name: str = "data",
-        label_name: str = "softmax_label",
+        data_name: Any = "data",
+        label_name: Any = "softmax_label",
         layout: str = "NCHW",
     ) -> None:
         if last_batch_handle not in LAST_BATCH:

@@ -19,7 +19,7 @@ class DataIter(CheckedArguments):
     provide_data: Any = ()
     provide_label: Any = ()
 
-    def __init__(self, batch_size: int = 0) -> None:
+    def __init__(self, batch_size: Any = 0) -> None:
         self.batch_size = batch_size
 
     def __iter__(self) -> Iterator[DataBatch]:

@@ -82,7 +82,7 @@ class _Conv(HybridBlock):
         layout: the order of the axes, with N, C and D, H, W.
         activation: the name of an activation after it.
         use_bias: whether there is a bias for each channel.
-        in_channels: the number of channels of the input; 0 leaves that to the first one.
+        in_channels: the number of channels of the input; 0 and -1 leave that to the first one.
         op_name, adj: the operator, and what `Deconvolution` adds to the sizes of its output.
     """
 
@@ -101,7 +101,7 @@ class _Conv(HybridBlock):
         "padding": Field("Convolution.pad"),
         "dilation": Field("Convolution.dilate"),
         "groups": Whole(1),
-        "in_channels": Whole(0),
+        "in_channels": Whole(-1),
         "activation": Field("Activation.act_type", optional=True),
     }
 
@@ -124,7 +124,7 @@ class _Conv(HybridBlock):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        where = type(self).__name__
+        where, in_channels = type(self).__name__, max(in_channels, 0)
         _check_groups(where, channels, in_channels, groups)
         axes = self._axes or sum(axis in "DHW" for axis in layout or "") or 2
         layout = check_layout(where, layout, axes)

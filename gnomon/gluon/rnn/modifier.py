@@ -104,8 +104,8 @@ class ZoneoutCell(ModifierCell):
     """
 
     _fields: ClassVar = {
-        "zoneout_outputs": Field("Dropout.p"),
-        "zoneout_states": Field("Dropout.p"),
+        "zoneout_outputs": Field("Dropout.p", optional=True),
+        "zoneout_states": Field("Dropout.p", optional=True),
     }
 
     def __init__(

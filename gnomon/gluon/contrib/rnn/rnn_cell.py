@@ -30,7 +30,8 @@ class VariationalDropoutCell(ModifierCell):
     """
 
     _fields: ClassVar = {
-        f"drop_{what}": Field("Dropout.p") for what in ("inputs", "states", "outputs")
+        f"drop_{what}": Field("Dropout.p", optional=True)
+        for what in ("inputs", "states", "outputs")
     }
 
     def __init__(
