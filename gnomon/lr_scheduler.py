@@ -100,7 +100,7 @@ class FactorScheduler(LRScheduler):
 
     def __init__(
         self,
-        step: int,
+        step: float,
         factor: float = 1,
         stop_factor_lr: float = 1e-8,
         base_lr: float = 0.01,

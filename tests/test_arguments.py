@@ -66,7 +66,40 @@ REFUSED = {
     "Module: argument 'context': expected a context": lambda: mx.mod.Module(NET, context="a"),
     "CompositeEvalMetric: argument 'metrics'": lambda: mx.metric.CompositeEvalMetric(BIG),
     "PrefetchingIter: argument 'iters': .* got 3": lambda: mx.io.PrefetchingIter(3),
+    "Parameter 'dense.*': argument 'init': expected an Initializer": lambda: nn.Dense(
+        3, weight_initializer=-3
+    ),
+    "Dense: argument 'use_bias': expected True or False, got an NDArray": lambda: nn.Dense(
+        3, use_bias=BIG
+    ),
+    "BatchSampler: argument 'sampler': expected several values": lambda: data.BatchSampler(3, 2),
+    "Conv2DTranspose: argument 'output_padding'": lambda: nn.Conv2DTranspose(
+        3, 3, output_padding=-3
+    ),
+    "Conv2DRNNCell: argument 'conv_layout': expected one of NCHW": lambda: (
+        contrib.rnn.Conv2DRNNCell((3, 8, 8), 4, 3, 3, conv_layout="a")
+    ),
+    "Conv2DRNNCell: argument 'i2h_kernel'": lambda: contrib.rnn.Conv2DRNNCell(
+        (3, 8, 8), 4, None, 3
+    ),
+    "Resize: argument 'size'": lambda: data.vision.transforms.Resize("a"),
+    "CenterCrop: argument 'size'": lambda: data.vision.transforms.CenterCrop(None),
+    "SGLD: argument 'lr_scheduler': expected an LRScheduler": lambda: mx.optimizer.SGLD(
+        lr_scheduler="a"
+    ),
+    "RNNCell: argument 'params': expected RNNParams": lambda: mx.rnn.RNNCell(3, params=3),
     # functions and methods
+    "split_data: argument 'batch_axis': expected a whole number": lambda: utils.split_data(
+        ROWS, 2, "a"
+    ),
+    "split_data: argument 'axis': expected an axis of 2": lambda: utils.split_data(ROWS, 2, 5),
+    "fixed_crop: argument 'w': expected a whole number": lambda: mx.image.fixed_crop(
+        IMAGES[0], 0, 0, "a", 2
+    ),
+    "params_file: argument 'epoch'": lambda: mx.model.load_params("x", "a"),
+    "plot_network: argument 'save_format': expected a string": lambda: mx.viz.plot_network(
+        NET, save_format=3
+    ),
     "split_and_load: argument 'ctx_list': expected at least one": lambda: utils.split_and_load(
         np.ones(3), []
     ),
@@ -104,6 +137,17 @@ def test_layers_that_mxnet_runs(what):
     layer = TAKEN[what]()
     layer.initialize()
     assert layer(IMAGES).shape[0] == 2
+
+
+def test_other_classes_take_what_mxnet_takes():
+    assert mx.optimizer.Adam(learning_rate=None).learning_rate == 0.01
+    assert mx.io.NDArrayIter(np.ones((2, 3)), label_name=None).provide_data[0].name == "data"
+    assert mx.image.CastAug(np.float16)(IMAGES).dtype == np.float16
+    assert mx.lr_scheduler.FactorScheduler(1.5, 0.5, base_lr=1.0)(2) == 0.5
+    wrapped = contrib.rnn.VariationalDropoutCell(cell(), drop_inputs=None)
+    assert wrapped.unroll(3, mx.nd.ones((2, 3, 4)), merge_outputs=True)[0].shape == (2, 3, 3)
+    crop = data.vision.transforms.RandomResizedCrop(4, scale=0.5)
+    assert crop(mx.nd.ones((8, 8, 3), dtype="uint8")).shape == (4, 4, 3)
 
 
 @pytest.mark.parametrize("axis", [None, "0", [], 1])

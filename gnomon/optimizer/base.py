@@ -17,7 +17,7 @@ from typing import Any, ClassVar, SupportsFloat
 
 import numpy as np
 
-from gnomon.base import ParamError, ShapeError, check_kind, complaint, shown
+from gnomon.base import ArgumentError, ParamError, ShapeError, check_kind, complaint, shown
 from gnomon.expr.node import Expr
 from gnomon.ground.arguments import CheckedArguments
 from gnomon.ground.folder_registry import FolderRegistry
@@ -115,7 +115,7 @@ class Optimizer(CheckedArguments):
         if not hasattr(self.lr_scheduler, "base_lr"):
             got = shown(self.lr_scheduler)
             where = type(self).__name__
-            raise TypeError(complaint(where, "lr_scheduler", "an LRScheduler", got))
+            raise ArgumentError(complaint(where, "lr_scheduler", "an LRScheduler", got))
         if self.lr is None:
             return
         if self.lr_scheduler.base_lr != self.lr:

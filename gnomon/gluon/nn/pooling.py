@@ -27,12 +27,12 @@ def sizes(where: str, argument: str, value: Any, axes: int) -> tuple[int, ...]:
     return tuple(map(int, found))
 
 
-def check_layout(where: str, layout: str | None, axes: int) -> str:
+def check_layout(where: str, layout: str | None, axes: int, argument: str = "layout") -> str:
     """`layout`, or the usual one; ParamError where it is none of so many axes."""
     known = LAYOUTS[axes]
     layout = known[0] if layout is None else layout
     if not isinstance(layout, str) or layout not in known:
-        raise ParamError(complaint(where, "layout", f"one of {', '.join(known)}", repr(layout)))
+        raise ParamError(complaint(where, argument, f"one of {', '.join(known)}", repr(layout)))
     return layout
 
 

@@ -64,7 +64,7 @@ class ConvCell(HybridRecurrentCell):
         params: Any = None,
     ) -> None:
         super().__init__(prefix=prefix, params=params)
-        self._layout = check_layout(type(self).__name__, conv_layout, self._dims)
+        self._layout = check_layout(type(self).__name__, conv_layout, self._dims, "conv_layout")
         self._hidden_channels, self._activation = hidden_channels, activation
         self._channel_axis = self._layout.find("C")
         self._into = {
