@@ -6,9 +6,10 @@ import functools
 import operator
 from collections.abc import Callable, Collection, Iterable, Mapping
 from types import NoneType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, SupportsFloat, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, SupportsFloat, TypeVar, cast
 
 from gnomon.base import ArgumentError, Later, complaint, nearest, shown
+from gnomon.ground.record import record
 
 if TYPE_CHECKING:
     import inspect
@@ -26,7 +27,8 @@ class Check(Protocol):
         """Raise an error that names both where the argument may not be this value."""
 
 
-class Whole(NamedTuple):
+@record()
+class Whole:
     """Whole numbers from `low`, such as sizes of parameters.
 
     >>> Whole(1).check("Dense", "units", -3)
@@ -35,7 +37,7 @@ class Whole(NamedTuple):
     """
 
     low: int
-    plain: Collection[type] = ()
+    plain: ClassVar[Collection[type]] = ()
 
     def check(self, where: str, argument: str, value: Any) -> None:
         """Refuse numbers below, truth values, and what is no whole number."""
@@ -46,7 +48,8 @@ class Whole(NamedTuple):
             raise ArgumentError(complaint(where, argument, expected, shown(value)))
 
 
-class _Kind(NamedTuple):
+@record()
+class _Kind:
     """What an annotation says."""
 
     holds: Callable[[Any], bool]

@@ -5,15 +5,17 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Collection
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
+from gnomon.ground.record import record
 from gnomon.ops.param import Param
 from gnomon.ops.registry import find
 
 _SINGLE = frozenset((bool, int, float, str, type(None)))
 
 
-class Field(NamedTuple):
+@record()
+class Field:
     """A parameter of an operator, as `Dropout.axes`, under whatever name an argument has.
 
     >>> Field("LeakyReLU.slope").check("ELU", "alpha", "a")
@@ -23,7 +25,7 @@ class Field(NamedTuple):
 
     parameter: str
     optional: bool = False  # whether None leaves it out
-    plain: Collection[type] = ()
+    plain: ClassVar[Collection[type]] = ()
 
     def check(self, where: str, argument: str, value: Any) -> None:
         """Refuse what the operator refuses, before it is called."""
