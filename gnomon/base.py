@@ -6,10 +6,9 @@ that mean something where no C library is behind the arrays.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from gnomon.ground.lock import load_module
 
@@ -61,6 +60,10 @@ class DTypeError(GnomonError, TypeError):
 
 class ParamError(GnomonError, ValueError):
     """A parameter or setting that is unknown, missing or out of range."""
+
+
+class ArgumentError(ParamError, TypeError):
+    """An argument of a kind that a function does not take."""
 
 
 class UnknownNameError(GnomonError, KeyError, ValueError):
@@ -173,14 +176,14 @@ def _is_array(value: object) -> bool:
 def check_kind(
     where: str, argument: str, value: object, kinds: type | tuple[type, ...], expected: str
 ) -> None:
-    """Raises TypeError where an argument is none of these kinds.
+    """Raises ArgumentError, a TypeError, where an argument is none of these kinds.
 
     >>> check_kind("nd.eye", "N", "x", int, "an int")
     Traceback (most recent call last):
-    TypeError: nd.eye: argument 'N': expected an int, got 'x'
+    gnomon.base.ArgumentError: nd.eye: argument 'N': expected an int, got 'x'
     """
     if not isinstance(value, kinds):
-        raise TypeError(complaint(where, argument, expected, shown(value)))
+        raise ArgumentError(complaint(where, argument, expected, shown(value)))
 
 
 def check_functions(where: str, **given: object) -> None:
@@ -205,67 +208,6 @@ def nearest(name: str, names: Iterable[str]) -> str:
     by_lower = {known.lower(): known for known in alike}
     close = load_module("difflib").get_close_matches(name.lower(), by_lower, n=3)
     return f"; did you mean {' or '.join(repr(by_lower[c]) for c in close)}?" if close else ""
-
-
-class KeywordHints:
-    """Base of classes whose constructors tell an unknown keyword with the nearest known one.
-
-    Those of gnomon do, also for classes of a program that hand keywords on to them; a program's own
-    constructors are left as they are. `_keyword_aliases` are words that users try for keywords that
-    look otherwise.
-
-    >>> class Circle(KeywordHints):
-    ...     def __init__(self, radius): ...
-    >>> Circle(radios=1)
-    Traceback (most recent call last):
-    TypeError: Circle: argument 'radios': expected one of radius, got 1; did you mean 'radius'?
-    """
-
-    __slots__ = ()
-    _keyword_aliases: ClassVar[Mapping[str, str]] = {}
-
-    def __init_subclass__(cls, **words: Any) -> None:
-        super().__init_subclass__(**words)
-        if "__init__" in vars(cls) and cls.__module__.partition(".")[0] == "gnomon":
-            type.__setattr__(cls, "__init__", _hinting(vars(cls)["__init__"]))
-
-
-def _hinting(init: Callable[..., None]) -> Callable[..., None]:
-    """A constructor that does so."""
-
-    @functools.wraps(init)
-    def told(self: Any, *args: Any, **kwargs: Any) -> None:
-        try:
-            init(self, *args, **kwargs)
-        except TypeError as error:
-            frames = error.__traceback__
-            if frames is not None and frames.tb_next is None:  # of the call, not of what it called
-                _refuse_unknown(type(self), kwargs)
-                # not the base that has it, nor a constructor that a program put in its place
-                kinds = (k for k in type(self).__mro__ if getattr(k, "__init__", None) is told)
-                called = f"{next(kinds, type(self)).__qualname__}.__init__"
-                error.args = (str(error).replace(init.__qualname__, called, 1),)
-            raise
-
-    return told
-
-
-def _refuse_unknown(kind: type[KeywordHints], given: Mapping[str, Any]) -> None:
-    """Raises TypeError where one of these is no keyword of the constructor of `kind`."""
-    known: dict[str, None] = {}
-    for each in kind.__mro__:  # as far as constructors hand on what they do not know
-        init = each.__init__  # type: ignore[misc]  # mypy takes `each` for an instance
-        _, *parameters = inspect.signature(init).parameters.values()
-        named = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-        inner = bool(known)  # which gives the base what it must have
-        known |= dict.fromkeys(p.name for p in named if p.default is not p.empty or not inner)
-        if not any(p.kind is p.VAR_KEYWORD for p in parameters):
-            break
-    for name, value in given.items():
-        if name not in known:
-            got = f"{shown(value)}{nearest(kind._keyword_aliases.get(name, name), known)}"
-            expected = f"one of {', '.join(known)}"
-            raise TypeError(complaint(kind.__name__, name, expected, got)) from None
 
 
 # What programs written for MXNet import from here

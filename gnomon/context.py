@@ -9,11 +9,20 @@ without one is no error, allocating there is.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from operator import index
 from typing import Any, ClassVar
 
-from gnomon.base import Later, ParamError, UnknownNameError, check_kind, complaint, nearest
+from gnomon.base import (
+    ArgumentError,
+    Later,
+    ParamError,
+    UnknownNameError,
+    check_kind,
+    complaint,
+    nearest,
+    shown,
+)
 from gnomon.ground.record import Frozen, put
 
 
@@ -190,3 +199,18 @@ def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
     """
     free, total = _pools.memory(gpu(device_id))
     return free, total
+
+
+def contexts(where: str, argument: str, ctx: Any) -> list[Context]:
+    """One context, several, or the current one, as a list.
+
+    Raises:
+        TypeError: something else.
+    """
+    if ctx is None or isinstance(ctx, Context):
+        return [ctx or current_context()]
+    found = list(ctx) if isinstance(ctx, Iterable) else [ctx]
+    if not all(isinstance(each, Context) for each in found):
+        expected = "a context or a list of them"
+        raise ArgumentError(complaint(where, argument, expected, shown(ctx)))
+    return found

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import itertools
 import logging
-import math
 from collections.abc import Sequence
+from math import cos, pi
 from numbers import Integral, Real
 
-from gnomon.base import KeywordHints, ParamError, check_kind, complaint
+from gnomon.base import ParamError, check_kind, complaint
 from gnomon.compatibility.absent import finding
+from gnomon.ground.arguments import CheckedArguments
 
 __all__ = [
     "CosineScheduler",
@@ -26,7 +27,7 @@ __all__ = [
 __getattr__, __dir__ = finding(__name__, __all__)
 
 
-class LRScheduler(KeywordHints):
+class LRScheduler(CheckedArguments):
     """Base of schedulers: a warm-up from `warmup_begin_lr`, then what the subclass says.
 
     `warmup_mode` is `linear` (a straight line up to `base_lr`) or `constant`.
@@ -76,9 +77,12 @@ class LRScheduler(KeywordHints):
 
     def __call__(self, num_update: int) -> float:
         """The rate for the update that makes the count `num_update`."""
-        if num_update < self.warmup_steps:
-            return self.get_warmup_lr(num_update)
-        return self.after_warmup(num_update)
+        try:
+            warming = num_update < self.warmup_steps
+        except TypeError:  # asked for afterwards: this runs with every update
+            check_kind(type(self).__name__, "num_update", num_update, Integral, "an int")
+            raise
+        return self.get_warmup_lr(num_update) if warming else self.after_warmup(num_update)
 
 
 def _counts(value: object, least: int) -> bool:
@@ -96,7 +100,7 @@ class FactorScheduler(LRScheduler):
 
     def __init__(
         self,
-        step: int,
+        step: float,
         factor: float = 1,
         stop_factor_lr: float = 1e-8,
         base_lr: float = 0.01,
@@ -222,4 +226,4 @@ class CosineScheduler(_Decay):
     """
 
     def remaining(self, progress: float) -> float:
-        return (1 + math.cos(math.pi * progress)) / 2
+        return (1 + cos(pi * progress)) / 2

@@ -13,7 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 from gnomon import ndarray as nd
-from gnomon.base import DTypeError, KeywordHints, ParamError, complaint, shown
+from gnomon.base import DTypeError, ParamError, complaint, shown
+from gnomon.ground.arguments import CheckedArguments
 from gnomon.ndarray import NDArray  # noqa: F401  MXNet's has it
 
 Record = tuple[int, str, str]
@@ -24,7 +25,7 @@ def root_mean_square(array: Any) -> Any:
     return nd.norm(array) / math.sqrt(array.size)
 
 
-class Monitor(KeywordHints):
+class Monitor(CheckedArguments):
     """Watches executors at every `interval`-th batch.
 
     Args:

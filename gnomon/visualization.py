@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from gnomon import symbol as sym
-from gnomon.base import DTypeError, GnomonError, ParamError, complaint
+from gnomon.base import DTypeError, GnomonError, ParamError, check_kind, complaint
+from gnomon.ground.arguments import checked
 from gnomon.ground.files import access, replacing
 from gnomon.ground.record import record
 from gnomon.ops import registry as operators
@@ -66,6 +67,7 @@ def _output_shapes(where: str, symbol: Any, shape: Shapes | None) -> dict[str, t
         names, shapes = symbol.list_arguments(), symbol.infer_shape_partial()[0]
         pairs = zip(names, map(tuple, shapes), strict=True)
         return {name: known for name, known in pairs if known and min(known) > 0}
+    check_kind(where, "shape", shape, Mapping, "shapes by the names of inputs")
     internals = symbol.get_internals()
     _, shapes, _ = internals.infer_shape(**shape)
     if shapes is None:
@@ -81,6 +83,7 @@ def _shape_of(node: Node, shapes: Mapping[str, tuple[int, ...]]) -> tuple[int, .
     return next((shapes[name][1:] for name in names if name in shapes), ())
 
 
+@checked
 def print_summary(
     symbol: Any,
     shape: Shapes | None = None,
@@ -269,6 +272,7 @@ WEIGHTS = (
 )
 
 
+@checked
 def plot_network(
     symbol: Any,
     title: str = "plot",

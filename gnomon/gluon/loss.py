@@ -7,13 +7,14 @@ All of them weigh what each sample gives by `sample_weight`, whose axes are thos
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from gnomon import ndarray as nd
 from gnomon.base import ParamError, ShapeError, complaint, shown
 from gnomon.gluon.block import HybridBlock
+from gnomon.ops.fields import Field
 
 __all__ = [
     "CTCLoss",
@@ -60,11 +61,12 @@ class Loss(HybridBlock):
         batch_axis: the axis of the samples.
     """
 
+    _fields: ClassVar = {
+        "batch_axis": Field("mean.axis"),
+    }
+
     def __init__(self, weight: float | None, batch_axis: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        if weight is not None and not isinstance(weight, (int, float, np.number)):
-            where = type(self).__name__
-            raise ParamError(complaint(where, "weight", "a number or None", repr(weight)))
         self._weight = weight.item() if isinstance(weight, np.number) else weight
         self._batch_axis = batch_axis
 
@@ -166,6 +168,10 @@ class SoftmaxCrossEntropyLoss(Loss):
         weight, batch_axis: as for `Loss`.
     """
 
+    _fields: ClassVar = {
+        "axis": Field("log_softmax.axis"),
+    }
+
     def __init__(
         self,
         axis: int = -1,
@@ -200,6 +206,10 @@ class KLDivLoss(Loss):
         axis: the axis of the classes.
         weight, batch_axis: as for `Loss`.
     """
+
+    _fields: ClassVar = {
+        "axis": Field("log_softmax.axis", optional=True),
+    }
 
     def __init__(
         self,

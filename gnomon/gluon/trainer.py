@@ -17,10 +17,11 @@ from typing import Any, NamedTuple
 from gnomon import kvstore as kv
 from gnomon import ndarray as nd
 from gnomon import optimizer as opt
-from gnomon.base import DTypeError, GnomonError, KeywordHints, ParamError, complaint, shown
+from gnomon.base import DTypeError, GnomonError, ParamError, complaint, shown
 from gnomon.context import cpu
 from gnomon.executor.later import Updates
 from gnomon.gluon.parameter import Parameter, ParameterDict  # noqa: F401
+from gnomon.ground.arguments import CheckedArguments
 from gnomon.ground.files import naming, read_bytes, replacing
 from gnomon.kvstore import KVStore, KVStoreBase  # noqa: F401
 from gnomon.ndarray.core.tape import Leaf, changes, passes
@@ -42,7 +43,7 @@ class Replica(NamedTuple):
     leaves: tuple[Leaf, ...]
 
 
-class Trainer(KeywordHints):
+class Trainer(CheckedArguments):
     """Applies an optimizer to parameters.
 
     >>> import gnomon as mx

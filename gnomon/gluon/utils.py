@@ -10,7 +10,6 @@ import urllib.parse
 import urllib.request
 import warnings
 from collections.abc import Sequence
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,9 @@ from gnomon.context import Context
 from gnomon.gluon.block.hooks import HookHandle
 from gnomon.gluon.block.summary import _indent  # noqa: F401  MXNet's has it
 from gnomon.gluon.parameter.shapes import shape_is_known
+from gnomon.ground.arguments import checked
 from gnomon.ground.files import opened, replacing
+from gnomon.ops.infer import normal_axis
 
 __all__ = [
     "HookHandle",
@@ -38,6 +39,7 @@ __all__ = [
 STORE = "https://apache-mxnet.s3-accelerate.dualstack.amazonaws.com/"
 
 
+@checked
 def split_data(
     data: Any, num_slice: int, batch_axis: int = 0, even_split: bool = True
 ) -> list[Any]:
@@ -53,8 +55,7 @@ def split_data(
         ShapeError: `num_slice` is below 1 or, with `even_split`, does not divide the elements.
     """
     check_kind("split_data", "data", data, (nd.NDArray, np.ndarray), "an array")
-    check_kind("split_data", "num_slice", num_slice, Integral, "an int")
-    size = data.shape[batch_axis]
+    size = data.shape[normal_axis("split_data", batch_axis, data.ndim)]
     if num_slice < 1:
         raise ShapeError(complaint("split_data", "num_slice", "a number above 0", num_slice))
     if even_split and size % num_slice:
@@ -71,6 +72,7 @@ def split_data(
     return [nd.slice_axis(data, axis=batch_axis, begin=a, end=b) for a, b in pairs]
 
 
+@checked
 def split_and_load(
     data: Any, ctx_list: Sequence[Context], batch_axis: int = 0, even_split: bool = True
 ) -> list[Any]:
@@ -78,8 +80,11 @@ def split_and_load(
 
     Raises:
         ShapeError: as `split_data`.
+        ParamError: there are no contexts.
     """
     check_kind("split_and_load", "ctx_list", ctx_list, (list, tuple), "a list of Contexts")
+    if not ctx_list:
+        raise ParamError(complaint("split_and_load", "ctx_list", "at least one Context", "none"))
     for ctx in ctx_list:
         check_kind("split_and_load", "ctx_list", ctx, Context, "Contexts")
     array = data if isinstance(data, nd.NDArray) else nd.array(data, ctx=ctx_list[0])

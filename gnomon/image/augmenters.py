@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from gnomon import ndarray as nd
-from gnomon.base import KeywordHints, ParamError, check_kind, complaint, shown
+from gnomon.base import ParamError, check_kind, complaint, shown
+from gnomon.ground.arguments import CheckedArguments
 from gnomon.image import functions as fn
 from gnomon.image.default_augmenter import EIGENVALUES, EIGENVECTORS
 
@@ -21,7 +22,7 @@ FROM_YIQ = np.array([[1.0, 0.956, 0.621], [1.0, -0.272, -0.647], [1.0, -1.107, 1
 MEAN, STD = np.array([123.68, 116.28, 103.53]), np.array([58.395, 57.12, 57.375])
 
 
-class Augmenter(KeywordHints):
+class Augmenter(CheckedArguments):
     """Base: a subclass hands its settings to this constructor by name, and defines `__call__`."""
 
     def __init__(self, **kwargs: Any) -> None:
@@ -142,7 +143,7 @@ class HorizontalFlipAug(Augmenter):
 class CastAug(Augmenter):
     """To another dtype."""
 
-    def __init__(self, typ: str = "float32") -> None:
+    def __init__(self, typ: Any = "float32") -> None:
         super().__init__(type=typ)
         self.typ = typ
 

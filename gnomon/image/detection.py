@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from gnomon import ndarray as nd
-from gnomon.base import DTypeError, KeywordHints, ParamError, complaint
+from gnomon.base import DTypeError, ParamError, complaint
+from gnomon.ground.arguments import CheckedArguments
 from gnomon.image import augmenters as aug
 from gnomon.image import functions as fn
 
@@ -25,7 +26,7 @@ Range = tuple[float, float]
 SMALLEST = 2  # pixels: an object of fewer cannot be seen, an edge of fewer changes nothing
 
 
-class DetAugmenter(KeywordHints):
+class DetAugmenter(CheckedArguments):
     """Base: a subclass hands its settings to this constructor by name, and defines `__call__`."""
 
     def __init__(self, **kwargs: Any) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from gnomon import ndarray as nd
 from gnomon.base import ParamError, ShapeError, check_kind, complaint, shown
+from gnomon.ground.arguments import checked
 from gnomon.ground.files import read_bytes
 from gnomon.image.codec import decode
 from gnomon.recordio.header import opencv
@@ -167,6 +168,7 @@ def resize_short(src: Any, size: int, interp: int = 2) -> Any:
     return imresize(src, *new, interp=interp)
 
 
+@checked
 def fixed_crop(
     src: Any, x0: int, y0: int, w: int, h: int, size: Sizes | None = None, interp: int = 2
 ) -> Any:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gnomon.base import DTypeError, KeywordHints, Later, ParamError, complaint
+from gnomon.base import DTypeError, Later, ParamError, complaint
+from gnomon.ground.arguments import CheckedArguments
 from gnomon.ground.folder_registry import FolderRegistry
 from gnomon.registry import class_name, enter_class, get_alias_func
 
@@ -70,7 +71,7 @@ _BY_SUFFIX_OF_PLAIN_NAMES = {
 }
 
 
-class Initializer(KeywordHints):
+class Initializer(CheckedArguments):
     """Base of initializers: called with a parameter's name and its array, it fills the array.
 
     A subclass says how by `_init_weight(name, array)`. Its arguments go to this constructor by

@@ -8,7 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gnomon import ndarray as nd
-from gnomon.base import Later, ParamError, ShapeError, check_kind, complaint
+from gnomon.base import (
+    ArgumentError,
+    Later,
+    ParamError,
+    ShapeError,
+    check_kind,
+    complaint,
+    shown,
+)
 from gnomon.initializer.base import Initializer, register
 
 if TYPE_CHECKING:
@@ -109,6 +117,16 @@ class Load:
             logging.info("Initialized %s by %s", name, how)
 
 
+def _compiled(pattern: Any) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except (re.error, TypeError) as error:
+        got = f"{shown(pattern)} ({error})"
+        expected = "regular expressions"
+        where = "initializer.Mixed"
+        raise ArgumentError(complaint(where, "patterns", expected, got)) from None
+
+
 class Mixed:
     """The first initializer whose regular expression is found in the parameter's name.
 
@@ -124,7 +142,7 @@ class Mixed:
             raise ParamError(
                 complaint("initializer.Mixed", "initializers", expected, len(initializers))
             )
-        self.map = list(zip([re.compile(each) for each in patterns], initializers, strict=True))
+        self.map = list(zip(map(_compiled, patterns), initializers, strict=True))
 
     def __call__(self, name: str, arr: Any) -> None:
         """Fill `arr`; ParamError where no pattern is found in `name`."""

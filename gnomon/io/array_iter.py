@@ -9,13 +9,13 @@ once per epoch with NumPy's global generator, so that every batch is a view of n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from gnomon import ndarray as nd
-from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, complaint, shown
+from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, complaint
+from gnomon.ground.arguments import Whole
 from gnomon.io.dataset import Dataset, is_dataset
 from gnomon.io.desc import DataBatch, DataDesc
 from gnomon.io.iterator import DataIter
@@ -40,6 +40,8 @@ class NDArrayIter(DataIter):
     [([0.0, 1.0], 0), ([2.0, 3.0], 0), ([4.0, 0.0], 1)]
     """
 
+    _fields: ClassVar = {"batch_size": Whole(1)}
+
     def __init__(
         self,
         data: Any,
@@ -47,14 +49,16 @@ class NDArrayIter(DataIter):
         batch_size: int = 1,
         shuffle: bool = False,
         last_batch_handle: str = "pad",
-        data_name: str = "data",
-        label_name: str = "softmax_label",
+        data_name: Any = "data",
+        label_name: Any = "softmax_label",
         layout: str = "NCHW",
     ) -> None:
-        _check_options(batch_size, last_batch_handle)
+        if last_batch_handle not in LAST_BATCH:
+            got, expected = last_batch_handle, f"one of {LAST_BATCH}"
+            raise ParamError(complaint("NDArrayIter", "last_batch_handle", expected, got))
         super().__init__(batch_size)
-        self.data = named_arrays("data", data, data_name, allow_empty=False)
-        self.label = named_arrays("label", label, label_name, allow_empty=True)
+        self.data = _init_data(data, False, data_name)
+        self.label = _init_data(label, True, label_name, "label")
         self.num_data = _common_rows(self.data + self.label)
         if last_batch_handle == "roll_over" and batch_size > self.num_data:
             expected = f"at most {self.num_data}, the rows, where the last batch rolls over"
@@ -149,8 +153,11 @@ class NDArrayIter(DataIter):
         return max(0, -self.cursor)
 
 
-def named_arrays(argument: str, data: Any, default_name: str, allow_empty: bool) -> Named:
-    """`data` as a list of (name, NDArray or Dataset); NumPy arrays become float32 NDArrays."""
+def _init_data(data: Any, allow_empty: bool, default_name: str, argument: str = "data") -> Named:
+    """`data` as a list of (name, NDArray or Dataset); NumPy arrays become float32 NDArrays.
+
+    Iterators of programs import it by this name.
+    """
     if data is None:
         data = []
     if isinstance(data, (np.ndarray, nd.NDArray)) or is_dataset(data):
@@ -199,13 +206,3 @@ def _common_rows(arrays: Named) -> int:
     if base.shape[0] == 0:
         raise ShapeError(complaint("NDArrayIter", first, "at least one row", base.shape))
     return int(base.shape[0])
-
-
-def _check_options(batch_size: int, last_batch_handle: str) -> None:
-    if not isinstance(batch_size, Integral) or batch_size < 1:
-        raise ParamError(
-            complaint("NDArrayIter", "batch_size", "a positive int", shown(batch_size))
-        )
-    if last_batch_handle not in LAST_BATCH:
-        expected = f"one of {LAST_BATCH}"
-        raise ParamError(complaint("NDArrayIter", "last_batch_handle", expected, last_batch_handle))

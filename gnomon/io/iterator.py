@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from gnomon.base import KeywordHints
+from gnomon.ground.arguments import CheckedArguments
 from gnomon.io.desc import DataBatch, DataDesc
 
 
-class DataIter(KeywordHints):
+class DataIter(CheckedArguments):
     """Base of data iterators: a subclass says `iter_next` and `getdata`, and the rest follows.
 
     An iterator describes its batches by `provide_data` and `provide_label`, gives them one by
@@ -19,7 +19,7 @@ class DataIter(KeywordHints):
     provide_data: Any = ()
     provide_label: Any = ()
 
-    def __init__(self, batch_size: int = 0) -> None:
+    def __init__(self, batch_size: Any = 0) -> None:
         self.batch_size = batch_size
 
     def __iter__(self) -> Iterator[DataBatch]:

@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
-from gnomon.base import GnomonError, ParamError, complaint
+from gnomon.base import ArgumentError, GnomonError, ParamError, complaint, shown
 from gnomon.io.desc import DataBatch, DataDesc
 from gnomon.io.iterator import DataIter, HandedOn, described
 
@@ -32,6 +32,10 @@ class PrefetchingIter(HandedOn):
         self.iters = list(iters) if isinstance(iters, (list, tuple)) else [iters]
         if not self.iters:
             raise ParamError(complaint("PrefetchingIter", "iters", "at least one iterator", iters))
+        for each in self.iters:
+            if not hasattr(each, "provide_data"):
+                got = shown(each)
+                raise ArgumentError(complaint("PrefetchingIter", "iters", "iterators", got))
         self.rename_data = _renaming("rename_data", rename_data, len(self.iters))
         self.rename_label = _renaming("rename_label", rename_label, len(self.iters))
         super().__init__(self.provide_data[0].shape[0])

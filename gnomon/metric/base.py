@@ -14,7 +14,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gnomon.base import KeywordHints, ShapeError, UnknownNameError, check_kind, complaint, shown
+from gnomon.base import ShapeError, UnknownNameError, check_kind, complaint, shown
+from gnomon.ground.arguments import CheckedArguments
 from gnomon.ground.folder_registry import FolderRegistry
 from gnomon.registry import class_name, enter_class, get_alias_func
 
@@ -24,7 +25,7 @@ METRICS: FolderRegistry[type[EvalMetric]] = FolderRegistry(
 )
 
 
-class EvalMetric(KeywordHints):
+class EvalMetric(CheckedArguments):
     """A number that says how good predictions are, averaged over all updates since `reset`.
 
     `output_names` and `label_names` choose, for `update_dict`, which outputs and labels count.
@@ -32,7 +33,7 @@ class EvalMetric(KeywordHints):
 
     def __init__(
         self,
-        name: str,
+        name: Any,
         output_names: Sequence[str] | None = None,
         label_names: Sequence[str] | None = None,
         **kwargs: Any,
@@ -151,7 +152,7 @@ class NamedMetric(EvalMetric):
 
     def __init__(
         self,
-        name: str | None = None,
+        name: Any = None,
         output_names: Sequence[str] | None = None,
         label_names: Sequence[str] | None = None,
     ) -> None:

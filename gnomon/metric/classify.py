@@ -37,7 +37,7 @@ class Accuracy(EvalMetric):
     def __init__(
         self,
         axis: int = 1,
-        name: str = "accuracy",
+        name: Any = "accuracy",
         output_names: Sequence[str] | None = None,
         label_names: Sequence[str] | None = None,
     ) -> None:
@@ -62,7 +62,7 @@ class TopKAccuracy(EvalMetric):
     def __init__(
         self,
         top_k: int = 1,
-        name: str = "top_k_accuracy",
+        name: Any = "top_k_accuracy",
         output_names: Sequence[str] | None = None,
         label_names: Sequence[str] | None = None,
     ) -> None:
@@ -131,7 +131,7 @@ class _Binary(EvalMetric):
 
     def __init__(
         self,
-        name: str | None = None,
+        name: Any = None,
         output_names: Sequence[str] | None = None,
         label_names: Sequence[str] | None = None,
         average: str = "macro",
@@ -220,7 +220,7 @@ class PCC(EvalMetric):
 
     def __init__(
         self,
-        name: str = "pcc",
+        name: Any = "pcc",
         output_names: Sequence[str] | None = None,
         label_names: Sequence[str] | None = None,
         has_global_stats: bool = True,

@@ -70,12 +70,13 @@ class CompositeEvalMetric(EvalMetric):
     def __init__(
         self,
         metrics: Sequence[Any] | None = None,
-        name: str = "composite",
+        name: Any = "composite",
         output_names: Sequence[str] | None = None,
         label_names: Sequence[str] | None = None,
     ) -> None:
-        check_kind("CompositeEvalMetric", "metrics", metrics or (), (list, tuple), "a list")
-        self.metrics = [create(each) for each in metrics or ()]
+        metrics = () if metrics is None else metrics
+        check_kind("CompositeEvalMetric", "metrics", metrics, (list, tuple), "a list")
+        self.metrics = [create(each) for each in metrics]
         super().__init__(name, output_names, label_names, has_global_stats=True)
 
     def add(self, metric: Any) -> None:

@@ -23,7 +23,7 @@ class CustomMetric(EvalMetric):
     def __init__(
         self,
         feval: Feval,
-        name: str | None = None,
+        name: Any = None,
         allow_extra_outputs: bool = False,
         output_names: Sequence[str] | None = None,
         label_names: Sequence[str] | None = None,

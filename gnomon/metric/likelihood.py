@@ -38,7 +38,7 @@ class CrossEntropy(EvalMetric):
     def __init__(
         self,
         eps: float = 1e-12,
-        name: str = "cross-entropy",
+        name: Any = "cross-entropy",
         output_names: Sequence[str] | None = None,
         label_names: Sequence[str] | None = None,
     ) -> None:
@@ -57,7 +57,7 @@ class NegativeLogLikelihood(CrossEntropy):
     def __init__(
         self,
         eps: float = 1e-12,
-        name: str = "nll-loss",
+        name: Any = "nll-loss",
         output_names: Sequence[str] | None = None,
         label_names: Sequence[str] | None = None,
     ) -> None:
@@ -76,7 +76,7 @@ class Perplexity(EvalMetric):
         self,
         ignore_label: int | None,
         axis: int = -1,
-        name: str = "perplexity",
+        name: Any = "perplexity",
         output_names: Sequence[str] | None = None,
         label_names: Sequence[str] | None = None,
     ) -> None:

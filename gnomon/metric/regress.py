@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -70,7 +71,7 @@ class PearsonCorrelation(EvalMetric):
 
     def __init__(
         self,
-        name: str = "pearsonr",
+        name: Any = "pearsonr",
         output_names: Sequence[str] | None = None,
         label_names: Sequence[str] | None = None,
         average: str = "macro",
@@ -112,10 +113,14 @@ class PearsonCorrelation(EvalMetric):
         self._count = total
 
     def get(self) -> Value:
-        if self.average == "macro" or not self._count:
-            return super().get()
-        (label, cross), (_, pred) = self._moments
-        return self.name, float(cross / math.sqrt(label * pred))
+        of_all = self.average == "micro" and self.num_inst
+        return (self.name, self._of_all()) if of_all else super().get()
 
     def get_global(self) -> Value:
-        return super().get_global() if self.average == "macro" else self.get()
+        of_all = self.average == "micro" and self.global_num_inst
+        return (self.name, self._of_all()) if of_all else super().get_global()
+
+    def _of_all(self) -> float:
+        """The correlation of all that came since `reset`."""
+        (label, cross), (_, pred) = self._moments
+        return float(cross / math.sqrt(label * pred))

@@ -6,7 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from gnomon.base import GnomonError, KeywordHints
+from gnomon.base import GnomonError
+from gnomon.ground.arguments import CheckedArguments
 
 
 def required(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -22,7 +23,7 @@ def required(method: Callable[..., Any]) -> Callable[..., Any]:
     return missing
 
 
-class Computation(KeywordHints):
+class Computation(CheckedArguments):
     """A computation with parameters: shapes, parameters, forward, backward, update."""
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ from gnomon import ndarray as nd
 from gnomon import symbol as sym
 from gnomon.base import FormatError, check_kind
 from gnomon.context import cpu
+from gnomon.ground.arguments import checked
 
 Params = dict[str, Any]
 
@@ -45,13 +47,14 @@ def save_checkpoint(
     logging.info('Saved checkpoint to "%s"', name)
 
 
-def params_file(prefix: str, epoch: int) -> str:
+@checked
+def params_file(prefix: str | os.PathLike[str], epoch: int) -> str:
     """Name of the file with the parameters of an epoch.
 
     >>> params_file("lenet", 7)
     'lenet-0007.params'
     """
-    return f"{prefix}-{epoch:04d}.params"
+    return f"{prefix}-{int(epoch):04d}.params"
 
 
 def save_params(fname: str, arg_params: Mapping[str, Any], aux_params: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from gnomon import initializer as initializers
 from gnomon import optimizer as opt
 from gnomon.base import GnomonError, ParamError, check_kind, complaint, shown
-from gnomon.context import Context, cpu
+from gnomon.context import contexts, cpu
 from gnomon.ground.files import naming, read_bytes, replacing
 from gnomon.initializer import InitDesc, Uniform  # noqa: F401  MXNet's has it
 from gnomon.io import DataDesc
@@ -63,7 +63,7 @@ class Module(BaseModule):
         if not isinstance(symbol, Symbol):
             raise TypeError(complaint("Module", "symbol", "a Symbol", shown(symbol)))
         self._symbol = symbol
-        self._context = [context] if isinstance(context, Context) else list(context)
+        self._context = contexts("Module", "context", context)
         self._work_load_list = work_loads(work_load_list, len(self._context))
         self._group2ctxs = group2ctxs
         self._compression_params = compression_params
@@ -473,4 +473,4 @@ class Module(BaseModule):
 
 
 def _states_file(prefix: str, epoch: int) -> str:
-    return f"{prefix}-{epoch:04d}.states"
+    return params_file(prefix, epoch).removesuffix("params") + "states"

@@ -23,6 +23,7 @@ from gnomon.ndarray.lazy.applied import applying
 from gnomon.ndarray.lazy.invoke import invoke
 from gnomon.ndarray.ndarray import NDArray
 from gnomon.ops import registry
+from gnomon.ops.param import Param, kind_of
 from gnomon.shape import prod
 
 __all__ = [
@@ -164,6 +165,8 @@ def full(
     """
     if val is None:
         raise TypeError(complaint("full", "val", "a number", None))
+    if isinstance(val, str):
+        val = Param(name="val", kind=kind_of(float)).parse("full", val)
     made = out if out is not None else empty(shape, ctx, dtype)
     made[:] = val
     return made

@@ -110,10 +110,9 @@ class Pick(Op):
         axes = tuple(range(len(data))) if self.axis is None else (s.axis("data", self.axis),)
         s["output"] = joined(data, axes, self.keepdims)
         index = s["index"]
-        if index is not None and len(index) == len(data):
-            s["index"] = joined(data, axes, True)
-        else:
-            s["index"] = joined(data, axes, False)
+        wanted = joined(data, axes, index is not None and len(index) == len(data))
+        if index != () or wanted != (1,):  # one number may come without an axis
+            s["index"] = wanted
 
     def types(self, t: Types) -> None:
         t.same("data", "output")

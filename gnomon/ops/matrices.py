@@ -145,9 +145,11 @@ class Gemm(Op):
         inner = a[axis if self.transpose_a else -1]
         other = b[-1 if self.transpose_b else axis]
         rest = [k for k in range(len(a) - 1) if k != axis]
-        unlike = UNKNOWN != inner != other != UNKNOWN
-        if unlike or any(UNKNOWN != a[k] != b[k] != UNKNOWN for k in rest):
-            raise s.refuse("B", f"a shape that fits {a}", f"shape {b}")
+        if UNKNOWN != inner != other != UNKNOWN:
+            side = "columns" if self.transpose_b else "rows"
+            raise s.refuse("B", f"{inner} {side}, as the product with A {a} needs", f"shape {b}")
+        if any(UNKNOWN != a[k] != b[k] != UNKNOWN for k in rest):
+            raise s.refuse("B", f"as many matrices as A {a} has", f"shape {b}")
         rows = a[-1 if self.transpose_a else axis]
         columns = b[axis if self.transpose_b else -1]
         made = [max(x, y) for x, y in zip(a, b, strict=True)]

@@ -21,7 +21,11 @@ class Adamax(Optimizer):
     _counts_alone = True
 
     def __init__(
-        self, learning_rate: float = 0.002, beta1: float = 0.9, beta2: float = 0.999, **kwargs: Any
+        self,
+        learning_rate: float | None = 0.002,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        **kwargs: Any,
     ) -> None:
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.beta1 = beta1

@@ -17,8 +17,9 @@ from typing import Any, ClassVar, SupportsFloat
 
 import numpy as np
 
-from gnomon.base import KeywordHints, ParamError, ShapeError, check_kind, complaint, shown
+from gnomon.base import ArgumentError, ParamError, ShapeError, check_kind, complaint, shown
 from gnomon.expr.node import Expr
+from gnomon.ground.arguments import CheckedArguments
 from gnomon.ground.folder_registry import FolderRegistry
 from gnomon.lr_scheduler import LRScheduler
 from gnomon.ndarray.core.array import Array
@@ -45,7 +46,7 @@ class ScheduleWarning(ParamError, UserWarning):
     """A rate was set that a schedule decides: MXNet raises a UserWarning there."""
 
 
-class Optimizer(KeywordHints):
+class Optimizer(CheckedArguments):
     """Base of optimizers.
 
     Args:
@@ -109,12 +110,14 @@ class Optimizer(KeywordHints):
         self.set_wd_mult({})
 
     def _start_schedule(self) -> None:
-        if self.lr_scheduler is None or self.lr is None:
+        if self.lr_scheduler is None:
             return
         if not hasattr(self.lr_scheduler, "base_lr"):
             got = shown(self.lr_scheduler)
             where = type(self).__name__
-            raise TypeError(complaint(where, "lr_scheduler", "an LRScheduler", got))
+            raise ArgumentError(complaint(where, "lr_scheduler", "an LRScheduler", got))
+        if self.lr is None:
+            return
         if self.lr_scheduler.base_lr != self.lr:
             logging.warning(
                 "%s: the schedule starts from learning_rate=%s instead of its base_lr=%s",

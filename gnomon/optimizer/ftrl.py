@@ -20,7 +20,11 @@ class Ftrl(Optimizer):
     """
 
     def __init__(
-        self, lamda1: float = 0.01, learning_rate: float = 0.1, beta: float = 1, **kwargs: Any
+        self,
+        lamda1: float = 0.01,
+        learning_rate: float | None = 0.1,
+        beta: float = 1,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.lr = learning_rate  # a schedule keeps its own base_lr, unlike elsewhere

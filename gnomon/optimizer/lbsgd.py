@@ -31,11 +31,11 @@ class LBSGD(SGD):
         momentum: float = 0.0,
         multi_precision: bool = False,
         warmup_strategy: str = "linear",
-        warmup_epochs: int = 5,
+        warmup_epochs: float = 5,
         batch_scale: float = 1,
-        updates_per_epoch: int = 32,
-        begin_epoch: int = 0,
-        num_epochs: int = 60,
+        updates_per_epoch: float = 32,
+        begin_epoch: float = 0,
+        num_epochs: float = 60,
         **kwargs: Any,
     ) -> None:
         super().__init__(momentum=momentum, multi_precision=multi_precision, **kwargs)

@@ -83,7 +83,11 @@ class Signum(Optimizer):
     """
 
     def __init__(
-        self, learning_rate: float = 0.01, momentum: float = 0.9, wd_lh: float = 0.0, **kwargs: Any
+        self,
+        learning_rate: float | None = 0.01,
+        momentum: float = 0.9,
+        wd_lh: float = 0.0,
+        **kwargs: Any,
     ) -> None:
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.momentum = momentum

@@ -17,11 +17,11 @@ from typing import IO, Any, Self
 from gnomon.base import (
     FormatError,
     GnomonError,
-    KeywordHints,
     ParamError,
     UnknownNameError,
     complaint,
 )
+from gnomon.ground.arguments import CheckedArguments
 from gnomon.ground.files import RandomAccess, file_error, opened, path_of, read_bytes
 from gnomon.ground.lock import exclusive
 from gnomon.recordio.parts import LIMIT, Blocks, encode, record, records, resync
@@ -29,7 +29,7 @@ from gnomon.recordio.parts import LIMIT, Blocks, encode, record, records, resync
 log = logging.getLogger(__name__)
 
 
-class MXRecordIO(KeywordHints):
+class MXRecordIO(CheckedArguments):
     """A file of records, read or written one after the other.
 
     Args:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gnomon.base import FormatError, GnomonError, ParamError, check_kind, complaint, shown
+from gnomon.ground.arguments import checked
 from gnomon.ground.lock import load_module
 
 
@@ -79,6 +80,7 @@ def unpack(s: bytes) -> tuple[IRHeader, bytes]:
     return header._replace(label=label), rest[size:]
 
 
+@checked
 def pack_img(
     header: IRHeader | tuple[Any, ...], img: Any, quality: int = 95, img_fmt: str = ".jpg"
 ) -> bytes:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from types import NoneType
 from typing import Any
 
 from gnomon import ndarray as nd
 from gnomon import symbol as sym
-from gnomon.base import GnomonError, KeywordHints, ParamError, complaint
+from gnomon.base import GnomonError, ParamError, check_kind, complaint
+from gnomon.ground.arguments import CheckedArguments
 from gnomon.ops.param import checked_count
 from gnomon.symbol import Symbol
 
@@ -35,7 +37,7 @@ class RNNParams:
         return self._params[name]
 
 
-class BaseRNNCell(KeywordHints):
+class BaseRNNCell(CheckedArguments):
     """Base of cells: called with an input and states it gives an output and new states.
 
     Args:
@@ -47,6 +49,8 @@ class BaseRNNCell(KeywordHints):
     _num_hidden: int
 
     def __init__(self, prefix: str = "", params: RNNParams | None = None) -> None:
+        kinds = RNNParams, NoneType
+        check_kind(type(self).__name__, "params", params, kinds, "RNNParams or None")
         self._own_params = params is None
         self._prefix = prefix
         self._params = RNNParams(prefix) if params is None else params

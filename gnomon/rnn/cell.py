@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 from gnomon import initializer as init
 from gnomon import symbol as sym
+from gnomon.ground.arguments import Whole
 from gnomon.rnn.base import BaseRNNCell, RNNParams
 from gnomon.symbol import Symbol
 
@@ -17,6 +18,10 @@ class DenseCell(BaseRNNCell):
     """What the cells share: `num_hidden` numbers a state, products with the input and the state."""
 
     _states = 1
+
+    _fields: ClassVar = {
+        "num_hidden": Whole(1),
+    }
 
     def __init__(self, num_hidden: int, prefix: str, params: RNNParams | None) -> None:
         super().__init__(prefix=prefix, params=params)
@@ -61,7 +66,7 @@ class RNNCell(DenseCell):
     def __init__(
         self,
         num_hidden: int,
-        activation: Any = "tanh",
+        activation: str | Callable[..., Any] = "tanh",
         prefix: str = "rnn_",
         params: RNNParams | None = None,
     ) -> None:

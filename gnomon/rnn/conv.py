@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from gnomon import symbol as sym
 from gnomon.base import ParamError, complaint
+from gnomon.ground.arguments import Whole
 from gnomon.rnn.base import BaseRNNCell, RNNParams
 from gnomon.rnn.cell import GRUCell, LSTMCell, RNNCell, Step
 from gnomon.symbol import Symbol
@@ -33,6 +34,10 @@ class BaseConvRNNCell(BaseRNNCell):
 
     _states = 1
     _prefix_by_default = ""
+
+    _fields: ClassVar = {
+        "num_hidden": Whole(1),
+    }
 
     def __init__(
         self,

@@ -13,9 +13,11 @@ import numpy as np
 
 from gnomon import ndarray as nd
 from gnomon.base import ParamError, UnknownNameError, complaint
+from gnomon.ground.arguments import checked
 from gnomon.io import DataBatch, DataDesc, DataIter
 
 
+@checked
 def encode_sentences(
     sentences: Sequence[Sequence[Any]],
     vocab: dict[Any, int] | None = None,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gnomon import symbol as sym
-from gnomon.base import DTypeError, ParamError, check_kind, complaint
+from gnomon.base import ParamError, check_kind, complaint
 from gnomon.rnn.base import Arrays, BaseRNNCell, RNNParams, as_steps, formatted, merged
 from gnomon.rnn.compound import BidirectionalCell, SequentialRNNCell
 from gnomon.symbol import Symbol
@@ -26,8 +26,6 @@ class DropoutCell(BaseRNNCell):
         self, dropout: float, prefix: str = "dropout_", params: RNNParams | None = None
     ) -> None:
         super().__init__(prefix, params)
-        if isinstance(dropout, bool) or not isinstance(dropout, (int, float)):
-            raise DTypeError(complaint("DropoutCell", "dropout", "a number", repr(dropout)))
         self.dropout = dropout
 
     @property

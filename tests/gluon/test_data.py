@@ -416,8 +416,8 @@ def test_pinned_batches():
         ({"batch_sampler": [[1]], "batch_size": 2}, "beside batch_sampler"),
         ({"batch_size": 2, "last_batch": "drop"}, "last_batch"),
         ({"batch_size": 0}, "batch_size"),
-        ({"batch_size": "3"}, "batch_size.*a whole number, got '3'"),
-        ({"batch_size": 2.5}, "batch_size.*a whole number, got 2.5"),
+        ({"batch_size": "3"}, "batch_size.*a whole number or None, got '3'"),
+        ({"batch_size": 2.5}, "batch_size.*a whole number or None, got 2.5"),
         ({"batch_size": 1, "timeout": 0}, "timeout"),
     ],
 )

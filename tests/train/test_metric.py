@@ -194,3 +194,20 @@ def test_correlation_of_classes():
     assert math.isnan(constant.get()[1])
     with pytest.raises(GnomonError, match="at least 0"):
         constant.update([mx.nd.array([-1, 0])], [mx.nd.array([1, 0])])
+
+
+def test_a_correlation_of_all_batches_forgets_its_own_sum_alone():
+    metric = metrics.PearsonCorrelation(average="micro")
+    first, second = [np.arange(4.0)], [np.array([2.0, 1.0, 0.0, 5.0])]
+    metric.update(first, second)
+    known = metric.get()[1]
+    metric.reset_local()
+    assert np.isnan(metric.get()[1])
+    assert metric.get_global()[1] == known
+    metric.update(first, second)
+    assert metric.get()[1] == pytest.approx(known)  # of all since `reset`, as with MXNet
+
+
+def test_a_name_is_text_of_anything():
+    assert metrics.Accuracy(name=None).name == "None"
+    assert metrics.F1(name=3).name == "3"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from gnomon import ndarray as nd
-from gnomon.base import GnomonError, KeywordHints, ParamError, complaint, shown
+from gnomon.base import GnomonError, ParamError, check_kind, complaint, shown
 from gnomon.gluon.block import saved
 from gnomon.gluon.block.failure import NotBegun, not_begun, tell, warn_of_containers
 from gnomon.gluon.block.hooks import HookHandle, attached
@@ -16,11 +16,12 @@ from gnomon.gluon.block.naming import BlockScope, named
 from gnomon.gluon.block.summary import _indent, summarize
 from gnomon.gluon.parameter import Parameter, ParameterDict
 from gnomon.gluon.parameter.dictionary import check_names, load_all, read_named, without_kind
+from gnomon.ground.arguments import CheckedArguments
 from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.lazy.predicted import Predicted
 
 
-class Block(KeywordHints):
+class Block(CheckedArguments):
     """A part of a network: subclasses say `forward`, and may hold parameters and other blocks.
 
     >>> import gnomon as mx
@@ -149,7 +150,12 @@ class Block(KeywordHints):
     # --- building -------------------------------------------------------------------------------
 
     def register_child(self, block: Block, name: str | None = None) -> None:
-        """Enter a block inside, under `name`, or under its number; attributes do so themselves."""
+        """Enter a block inside, under `name`, or under its number; attributes do so themselves.
+
+        Raises:
+            TypeError: it is no block.
+        """
+        check_kind(type(self).__name__, name or "block", block, Block, "a Block")
         self._children[str(len(self._children)) if name is None else name] = block
         self._is_brief = False
 

@@ -77,7 +77,7 @@ class HybridBlock(Block):
         if not isinstance(block, HybridBlock):
             where = f"{type(self).__name__} {self.name!r}"
             expected = "a HybridBlock, or use Sequential for other blocks"
-            raise ChildError(complaint(where, name or "block", expected, type(block).__name__))
+            raise ChildError(complaint(where, name or "block", expected, shown(block)))
         super().register_child(block, name)
         self._clear_cached_op()
 

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.base import GnomonError, KeywordHints, ParamError, complaint, shown
+from gnomon.base import GnomonError, ParamError, complaint, shown
 from gnomon.context import cpu_pinned
 from gnomon.gluon.data.batches import default_batchify_fn, default_mp_batchify_fn
 from gnomon.gluon.data.pool_iter import _MultiWorkerIter
 from gnomon.gluon.data.sampler import BatchSampler, RandomSampler, SequentialSampler
 from gnomon.gluon.data.shared import as_in_context, unpack
 from gnomon.gluon.data.workers import Pool, Task
+from gnomon.ground.arguments import CheckedArguments
 
 __all__ = [
     "DataLoader",
@@ -32,7 +33,7 @@ __all__ = [
 _as_in_context = as_in_context  # by the name that libraries import
 
 
-class DataLoader(KeywordHints):
+class DataLoader(CheckedArguments):
     """Batches of a data set, once through it whenever it is iterated over.
 
     Args:

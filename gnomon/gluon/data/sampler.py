@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.base import KeywordHints, ParamError, check_kind, complaint, shown
+from gnomon.base import ParamError, check_kind, complaint, shown
+from gnomon.ground.arguments import CheckedArguments
 
 __all__ = ["BatchSampler", "FilterSampler", "RandomSampler", "Sampler", "SequentialSampler"]
 
 LAST_BATCH = ("keep", "discard", "rollover")
 
 
-class Sampler(KeywordHints):
+class Sampler(CheckedArguments):
     """Base of samplers: a subclass says `__iter__` and `__len__`."""
 
     def __iter__(self) -> Iterator[Any]:

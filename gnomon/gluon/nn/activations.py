@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 from gnomon import initializer
-from gnomon.base import ParamError, check_kind, complaint
+from gnomon.base import ParamError, complaint
 from gnomon.gluon.block import HybridBlock
+from gnomon.ground.arguments import Whole
+from gnomon.ops.fields import Field
 
 
 class Activation(HybridBlock):
@@ -17,6 +18,10 @@ class Activation(HybridBlock):
     >>> Activation("relu")(mx.nd.array([-1, 2])).asnumpy()
     array([0., 2.], dtype=float32)
     """
+
+    _fields: ClassVar = {
+        "activation": Field("Activation.act_type"),
+    }
 
     def __init__(self, activation: str, **kwargs: Any) -> None:
         self._act_type = activation
@@ -44,7 +49,6 @@ class LeakyReLU(HybridBlock):
     """
 
     def __init__(self, alpha: float, **kwargs: Any) -> None:
-        check_kind("LeakyReLU", "alpha", alpha, Real, "a number")
         if alpha < 0:
             raise ParamError(complaint("LeakyReLU", "alpha", "at least 0", alpha))
         super().__init__(**kwargs)
@@ -60,6 +64,10 @@ class LeakyReLU(HybridBlock):
 class PReLU(HybridBlock):
     """A leaky ReLU whose slope is learned: one for each channel (axis 1), or for all."""
 
+    _fields: ClassVar = {
+        "in_channels": Whole(1),
+    }
+
     def __init__(self, alpha_initializer: Any = None, in_channels: int = 1, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         init = initializer.Constant(0.25) if alpha_initializer is None else alpha_initializer
@@ -72,6 +80,10 @@ class PReLU(HybridBlock):
 
 class ELU(HybridBlock):
     """`x` where it is above 0, else `alpha * (exp(x) - 1)`."""
+
+    _fields: ClassVar = {
+        "alpha": Field("LeakyReLU.slope"),
+    }
 
     def __init__(self, alpha: float = 1.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)

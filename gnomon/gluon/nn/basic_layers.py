@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from gnomon.gluon.block import Block, HybridBlock
 from gnomon.gluon.nn.activations import Activation
 from gnomon.gluon.nn.norm import BatchNorm, BatchNormReLU, GroupNorm, InstanceNorm, LayerNorm
 from gnomon.gluon.nn.sequential import HybridSequential, Sequential
+from gnomon.ground.arguments import Whole
+from gnomon.ops.fields import Field
 
 __all__ = [
     "BatchNorm",
@@ -50,6 +52,13 @@ class Dense(HybridBlock):
         weight_initializer, bias_initializer: how they begin.
         in_units: the size of the input; 0 leaves that to the first one.
     """
+
+    _fields: ClassVar = {
+        "units": Whole(1),
+        "activation": Field("Activation.act_type", optional=True),
+        "flatten": Field("FullyConnected.flatten"),
+        "in_units": Whole(0),
+    }
 
     def __init__(
         self,
@@ -100,6 +109,10 @@ class Dropout(HybridBlock):
     Along `axes`, all elements share their fate.
     """
 
+    _fields: ClassVar = {
+        "axes": Field("Dropout.axes", optional=True),
+    }
+
     def __init__(self, rate: float, axes: Any = (), **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._rate, self._axes = rate, axes
@@ -124,6 +137,12 @@ class Embedding(HybridBlock):
 
     With `sparse_grad`, the table's gradient holds only rows that were looked up.
     """
+
+    _fields: ClassVar = {
+        "input_dim": Whole(1),
+        "output_dim": Whole(1),
+        "sparse_grad": Field("Embedding.sparse_grad"),
+    }
 
     def __init__(
         self,

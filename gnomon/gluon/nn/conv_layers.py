@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import FunctionType
+from typing import Any, ClassVar
 
-from gnomon.base import ParamError, check_kind, complaint, shown
+from gnomon.base import ParamError, complaint
 from gnomon.gluon.block import HybridBlock
 from gnomon.gluon.nn.activations import Activation
 from gnomon.gluon.nn.pooling import (
+    LAYOUTS,
     AvgPool1D,
     AvgPool2D,
     AvgPool3D,
@@ -20,9 +22,12 @@ from gnomon.gluon.nn.pooling import (
     MaxPool1D,
     MaxPool2D,
     MaxPool3D,
+    _Pooling,  # noqa: F401  MXNet's has it
     check_layout,
     sizes,
 )
+from gnomon.ground.arguments import Whole
+from gnomon.ops.fields import Field
 
 __all__ = [
     "AvgPool1D",
@@ -47,16 +52,23 @@ __all__ = [
 ]
 
 
-def _check_channels(where: str, channels: Any, in_channels: Any, groups: Any) -> None:
-    """ParamError where channels cannot be so many, or do not divide into groups."""
-    given = {"channels": (channels, 1), "in_channels": (in_channels, 0), "groups": (groups, 1)}
-    for name, (value, least) in given.items():
-        if not hasattr(value, "__index__") or value < least:
-            expected = f"an integer from {least}"
-            raise ParamError(complaint(where, name, expected, shown(value)))
+def _check_groups(where: str, channels: int, in_channels: int, groups: int) -> None:
+    """ParamError where channels do not divide into groups."""
     if in_channels % groups or channels % groups:
         known = f"{in_channels} and {channels}" if in_channels else str(channels)
         raise ParamError(complaint(where, "groups", f"a divisor of {known} channels", groups))
+
+
+def _with_layout(init: Any, layout: str) -> Any:
+    """The same constructor with this default, which `help` shows."""
+    plain = init.__wrapped__
+    names = plain.__code__.co_varnames[: plain.__code__.co_argcount]
+    defaults = dict(zip(reversed(names), reversed(plain.__defaults__), strict=False))
+    defaults["layout"] = layout
+    values = tuple(reversed(defaults.values()))
+    made = FunctionType(plain.__code__, plain.__globals__, None, values, plain.__closure__)
+    made.__annotations__, made.__qualname__ = plain.__annotations__, plain.__qualname__
+    return made
 
 
 class _Conv(HybridBlock):
@@ -70,11 +82,28 @@ class _Conv(HybridBlock):
         layout: the order of the axes, with N, C and D, H, W.
         activation: the name of an activation after it.
         use_bias: whether there is a bias for each channel.
-        in_channels: the number of channels of the input; 0 leaves that to the first one.
+        in_channels: the number of channels of the input; 0 and -1 leave that to the first one.
         op_name, adj: the operator, and what `Deconvolution` adds to the sizes of its output.
     """
 
     _axes: int | None = None  # as many as the layout has where None
+
+    def __init_subclass__(cls, **words: Any) -> None:
+        if "_axes" in vars(cls):
+            init = _with_layout(cls.__init__, LAYOUTS[vars(cls)["_axes"]][0])
+            type.__setattr__(cls, "__init__", init)
+        super().__init_subclass__(**words)
+
+    _fields: ClassVar = {
+        "channels": Whole(1),
+        "kernel_size": Field("Convolution.kernel"),
+        "strides": Field("Convolution.stride"),
+        "padding": Field("Convolution.pad"),
+        "dilation": Field("Convolution.dilate"),
+        "groups": Whole(1),
+        "in_channels": Whole(-1),
+        "activation": Field("Activation.act_type", optional=True),
+    }
 
     def __init__(
         self,
@@ -95,8 +124,8 @@ class _Conv(HybridBlock):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        where = type(self).__name__
-        _check_channels(where, channels, in_channels, groups)
+        where, in_channels = type(self).__name__, max(in_channels, 0)
+        _check_groups(where, channels, in_channels, groups)
         axes = self._axes or sum(axis in "DHW" for axis in layout or "") or 2
         layout = check_layout(where, layout, axes)
         self._channels, self._in_channels, self._op_name = channels, in_channels, op_name
@@ -122,7 +151,6 @@ class _Conv(HybridBlock):
                 self.bias = self.params.get("bias", shape=shape, init=bias_initializer, **late)
             self.act = None
             if activation is not None:
-                check_kind(where, "activation", activation, str, "a name")
                 self.act = Activation(activation, prefix=activation + "_")
 
     def _weight_shape(self, layout: str, groups: int) -> tuple[int, ...]:
@@ -208,6 +236,8 @@ class Conv3D(ConvBase):
 class ConvTransposeBase(_Conv):
     """What transposed convolutions share: `output_padding` widens the output at its end."""
 
+    _fields: ClassVar = {"output_padding": Field("Deconvolution.adj")}
+
     def __init__(
         self,
         channels: int,
@@ -263,6 +293,8 @@ class ReflectionPad2D(HybridBlock):
     >>> ReflectionPad2D(1)(mx.nd.array([[[[1, 2], [3, 4]]]])).asnumpy()[0, 0, 0]
     array([4., 3., 4., 3.], dtype=float32)
     """
+
+    _fields: ClassVar = {"padding": Field("Pad.pad_width")}
 
     def __init__(self, padding: Any = 0, **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from gnomon.dtype import wanted as wanted_dtype
 from gnomon.gluon.block import HybridBlock
+from gnomon.ground.arguments import Whole
+from gnomon.ops.fields import Field
 
 
 class _Norm(HybridBlock):
@@ -42,6 +44,14 @@ class _Norm(HybridBlock):
 
 class BatchNormBase(_Norm):
     """Normalization over a batch, with averages of mean and variance kept for prediction."""
+
+    _fields: ClassVar = {
+        "axis": Field("BatchNorm.axis"),
+        "momentum": Field("BatchNorm.momentum"),
+        "epsilon": Field("BatchNorm.eps"),
+        "use_global_stats": Field("BatchNorm.use_global_stats"),
+        "in_channels": Whole(0),
+    }
 
     def __init__(
         self,
@@ -114,6 +124,12 @@ class BatchNormReLU(BatchNormBase):
 class InstanceNorm(_Norm):
     """Normalization of each channel of each sample."""
 
+    _fields: ClassVar = {
+        "axis": Field("SwapAxis.dim2"),
+        "epsilon": Field("InstanceNorm.eps"),
+        "in_channels": Whole(0),
+    }
+
     def __init__(
         self,
         axis: int = 1,
@@ -148,6 +164,12 @@ class LayerNorm(_Norm):
            [-1.,  1.]], dtype=float32)
     """
 
+    _fields: ClassVar = {
+        "axis": Field("LayerNorm.axis"),
+        "epsilon": Field("LayerNorm.eps"),
+        "in_channels": Whole(0),
+    }
+
     def __init__(
         self,
         axis: int = -1,
@@ -171,6 +193,11 @@ class LayerNorm(_Norm):
 
 class GroupNorm(_Norm):
     """Normalization of groups of channels of each sample, with a factor and shift a group."""
+
+    _fields: ClassVar = {
+        "num_groups": Whole(1),
+        "epsilon": Field("GroupNorm.eps"),
+    }
 
     def __init__(
         self,

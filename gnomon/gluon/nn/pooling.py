@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from gnomon.base import ParamError, complaint, shown
 from gnomon.gluon.block import HybridBlock
+from gnomon.ops.fields import Field
 
 LAYOUTS = {1: ("NCW", "NWC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
 
@@ -26,21 +27,29 @@ def sizes(where: str, argument: str, value: Any, axes: int) -> tuple[int, ...]:
     return tuple(map(int, found))
 
 
-def check_layout(where: str, layout: str | None, axes: int) -> str:
+def check_layout(where: str, layout: str | None, axes: int, argument: str = "layout") -> str:
     """`layout`, or the usual one; ParamError where it is none of so many axes."""
     known = LAYOUTS[axes]
     layout = known[0] if layout is None else layout
     if not isinstance(layout, str) or layout not in known:
-        raise ParamError(complaint(where, "layout", f"one of {', '.join(known)}", repr(layout)))
+        raise ParamError(complaint(where, argument, f"one of {', '.join(known)}", repr(layout)))
     return layout
 
 
-class PoolingBase(HybridBlock):
+class _Pooling(HybridBlock):
     """What pooling layers share."""
+
+    _axes: int | None = None  # as many as the layout has where None
+
+    _fields: ClassVar = {
+        "pool_size": Field("Pooling.kernel"),
+        "strides": Field("Pooling.stride", optional=True),
+        "padding": Field("Pooling.pad"),
+        "count_include_pad": Field("Pooling.count_include_pad"),
+    }
 
     def __init__(
         self,
-        axes: int,
         pool_size: Any,
         strides: Any,
         padding: Any,
@@ -52,7 +61,7 @@ class PoolingBase(HybridBlock):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        where = type(self).__name__
+        where, axes = type(self).__name__, self._axes or len(layout) - 2
         window = sizes(where, "pool_size", pool_size, axes)
         self._kwargs: dict[str, Any] = {
             "kernel": window,
@@ -81,8 +90,10 @@ class PoolingBase(HybridBlock):
         return f"{type(self).__name__}({', '.join(told)})"
 
 
-class MaxPool1D(PoolingBase):
+class MaxPool1D(_Pooling):
     """The largest element of each window along one axis."""
+
+    _axes = 1
 
     def __init__(
         self,
@@ -93,10 +104,10 @@ class MaxPool1D(PoolingBase):
         ceil_mode: bool = False,
         **kwargs: Any,
     ) -> None:
-        super().__init__(1, pool_size, strides, padding, ceil_mode, False, "max", layout, **kwargs)
+        super().__init__(pool_size, strides, padding, ceil_mode, False, "max", layout, **kwargs)
 
 
-class MaxPool2D(PoolingBase):
+class MaxPool2D(_Pooling):
     """The largest element of each window along two axes.
 
     >>> import gnomon as mx
@@ -104,6 +115,8 @@ class MaxPool2D(PoolingBase):
     array([[[[4.]]]], dtype=float32)
     """
 
+    _axes = 2
+
     def __init__(
         self,
         pool_size: Any = (2, 2),
@@ -113,11 +126,13 @@ class MaxPool2D(PoolingBase):
         ceil_mode: bool = False,
         **kwargs: Any,
     ) -> None:
-        super().__init__(2, pool_size, strides, padding, ceil_mode, False, "max", layout, **kwargs)
+        super().__init__(pool_size, strides, padding, ceil_mode, False, "max", layout, **kwargs)
 
 
-class MaxPool3D(PoolingBase):
+class MaxPool3D(_Pooling):
     """The largest element of each window along three axes."""
+
+    _axes = 3
 
     def __init__(
         self,
@@ -128,11 +143,13 @@ class MaxPool3D(PoolingBase):
         layout: str = "NCDHW",
         **kwargs: Any,
     ) -> None:
-        super().__init__(3, pool_size, strides, padding, ceil_mode, False, "max", layout, **kwargs)
+        super().__init__(pool_size, strides, padding, ceil_mode, False, "max", layout, **kwargs)
 
 
-class AvgPool1D(PoolingBase):
+class AvgPool1D(_Pooling):
     """The mean of each window along one axis."""
+
+    _axes = 1
 
     def __init__(
         self,
@@ -145,11 +162,13 @@ class AvgPool1D(PoolingBase):
         **kwargs: Any,
     ) -> None:
         how = ceil_mode, False, "avg", layout, count_include_pad
-        super().__init__(1, pool_size, strides, padding, *how, **kwargs)
+        super().__init__(pool_size, strides, padding, *how, **kwargs)
 
 
-class AvgPool2D(PoolingBase):
+class AvgPool2D(_Pooling):
     """The mean of each window along two axes."""
+
+    _axes = 2
 
     def __init__(
         self,
@@ -162,11 +181,13 @@ class AvgPool2D(PoolingBase):
         **kwargs: Any,
     ) -> None:
         how = ceil_mode, False, "avg", layout, count_include_pad
-        super().__init__(2, pool_size, strides, padding, *how, **kwargs)
+        super().__init__(pool_size, strides, padding, *how, **kwargs)
 
 
-class AvgPool3D(PoolingBase):
+class AvgPool3D(_Pooling):
     """The mean of each window along three axes."""
+
+    _axes = 3
 
     def __init__(
         self,
@@ -179,38 +200,46 @@ class AvgPool3D(PoolingBase):
         **kwargs: Any,
     ) -> None:
         how = ceil_mode, False, "avg", layout, count_include_pad
-        super().__init__(3, pool_size, strides, padding, *how, **kwargs)
+        super().__init__(pool_size, strides, padding, *how, **kwargs)
 
 
-class GlobalMaxPool1D(PoolingBase):
+class GlobalMaxPool1D(_Pooling):
     """The largest element of each channel."""
+
+    _axes = 1
 
     def __init__(self, layout: str = "NCW", **kwargs: Any) -> None:
-        super().__init__(1, 1, None, 0, True, True, "max", layout, **kwargs)
+        super().__init__(1, None, 0, True, True, "max", layout, **kwargs)
 
 
-class GlobalMaxPool2D(PoolingBase):
+class GlobalMaxPool2D(_Pooling):
     """The largest element of each channel."""
+
+    _axes = 2
 
     def __init__(self, layout: str = "NCHW", **kwargs: Any) -> None:
-        super().__init__(2, 1, None, 0, True, True, "max", layout, **kwargs)
+        super().__init__(1, None, 0, True, True, "max", layout, **kwargs)
 
 
-class GlobalMaxPool3D(PoolingBase):
+class GlobalMaxPool3D(_Pooling):
     """The largest element of each channel."""
 
+    _axes = 3
+
     def __init__(self, layout: str = "NCDHW", **kwargs: Any) -> None:
-        super().__init__(3, 1, None, 0, True, True, "max", layout, **kwargs)
+        super().__init__(1, None, 0, True, True, "max", layout, **kwargs)
 
 
-class GlobalAvgPool1D(PoolingBase):
+class GlobalAvgPool1D(_Pooling):
     """The mean of each channel."""
 
+    _axes = 1
+
     def __init__(self, layout: str = "NCW", **kwargs: Any) -> None:
-        super().__init__(1, 1, None, 0, True, True, "avg", layout, **kwargs)
+        super().__init__(1, None, 0, True, True, "avg", layout, **kwargs)
 
 
-class GlobalAvgPool2D(PoolingBase):
+class GlobalAvgPool2D(_Pooling):
     """The mean of each channel.
 
     >>> import gnomon as mx
@@ -218,12 +247,16 @@ class GlobalAvgPool2D(PoolingBase):
     (1, 3, 1, 1)
     """
 
+    _axes = 2
+
     def __init__(self, layout: str = "NCHW", **kwargs: Any) -> None:
-        super().__init__(2, 1, None, 0, True, True, "avg", layout, **kwargs)
+        super().__init__(1, None, 0, True, True, "avg", layout, **kwargs)
 
 
-class GlobalAvgPool3D(PoolingBase):
+class GlobalAvgPool3D(_Pooling):
     """The mean of each channel."""
 
+    _axes = 3
+
     def __init__(self, layout: str = "NCDHW", **kwargs: Any) -> None:
-        super().__init__(3, 1, None, 0, True, True, "avg", layout, **kwargs)
+        super().__init__(1, None, 0, True, True, "avg", layout, **kwargs)

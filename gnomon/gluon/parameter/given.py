@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from gnomon.base import complaint, shown
-from gnomon.context import Context, current_context
+from gnomon.base import ArgumentError, complaint, shown
+from gnomon.context import Context
 
 
 class Deferred(NamedTuple):
@@ -25,24 +24,9 @@ class Loadable(NamedTuple):
     ctx: list[Context]
 
 
-def check_initializers(*given: Any) -> None:
+def check_initializers(where: str, *given: Any) -> None:
     """Raises TypeError where something says no way to fill arrays."""
     for init in given:
         if not (init is None or isinstance(init, str) or callable(init)):
             expected = "an Initializer, or the name of one"
-            raise TypeError(complaint("initialize", "init", expected, shown(init)))
-
-
-def contexts(ctx: Any) -> list[Context]:
-    """One context, several, or the current one, as a list.
-
-    Raises:
-        TypeError: something else.
-    """
-    if ctx is None or isinstance(ctx, Context):
-        return [ctx or current_context()]
-    found = list(ctx) if isinstance(ctx, Iterable) else [ctx]
-    if not all(isinstance(each, Context) for each in found):
-        expected = "a context or a list of them"
-        raise TypeError(complaint("initialize", "ctx", expected, shown(ctx)))
-    return found
+            raise ArgumentError(complaint(where, "init", expected, shown(init)))

@@ -19,11 +19,12 @@ import numpy as np
 from gnomon import autograd, initializer
 from gnomon import ndarray as nd
 from gnomon import symbol as sym
-from gnomon.base import DTypeError, GnomonError, KeywordHints, ParamError, ShapeError, complaint
-from gnomon.context import Context, cpu, current_context
+from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, complaint
+from gnomon.context import Context, contexts, cpu, current_context
 from gnomon.dtype import wanted as wanted_dtype
-from gnomon.gluon.parameter.given import Deferred, Loadable, check_initializers, contexts
+from gnomon.gluon.parameter.given import Deferred, Loadable, check_initializers
 from gnomon.gluon.parameter.shapes import Shape, as_shape, merged, shape_is_known
+from gnomon.ground.arguments import CheckedArguments
 from gnomon.ndarray.core.tape import changes
 from gnomon.ops.infer import zero_is_unknown
 
@@ -35,7 +36,7 @@ class DeferredInitializationError(GnomonError):
     """A parameter was asked for its array before the first forward pass gave it a shape."""
 
 
-class Parameter(KeywordHints):
+class Parameter(CheckedArguments):
     """An array of a network that is trained.
 
     >>> import gnomon as mx
@@ -87,6 +88,7 @@ class Parameter(KeywordHints):
         self._allow_deferred_init = allow_deferred_init
         self._grad_req = "null"
         self._lr_mult, self._wd_mult = lr_mult, wd_mult
+        check_initializers(f"Parameter {name!r}", init)
         self.init = init
         self._stype = self._one_of("stype", STORAGE, stype)
         self._grad_stype = self._one_of("grad_stype", STORAGE, grad_stype)
@@ -199,9 +201,9 @@ class Parameter(KeywordHints):
             text = f"Parameter {self.name!r} is initialized already: force_reinit=True does it anew"
             warnings.warn(text, stacklevel=2)
             return
-        check_initializers(init, default_init)
-        own = default_init if self.init is None else self.init
-        deferred = Deferred(own if init is None else init, contexts(ctx), default_init)
+        check_initializers("initialize", init, default_init)
+        init = (default_init if self.init is None else self.init) if init is None else init
+        deferred = Deferred(init, contexts("initialize", "ctx", ctx), default_init)
         self._data = self._grad = None
         if not shape_is_known(self._shape) and not self._allow_deferred_init:
             expected = "all dimensions known, or allow_deferred_init=True"
@@ -287,7 +289,7 @@ class Parameter(KeywordHints):
         Raises:
             ParamError: the parameter is not initialized; a ValueError, which programs pass over.
         """
-        where = contexts(ctx)
+        where = contexts("initialize", "ctx", ctx)
         if self._data is not None:
             with autograd.pause():
                 self._init_impl(self._reduce(), where)
@@ -473,7 +475,7 @@ class Parameter(KeywordHints):
         known = (
             self.list_ctx() if self._data is not None or self._deferred_init is not None else None
         )
-        wanted = known or [cpu()] if ctx is None else contexts(ctx)
+        wanted = known or [cpu()] if ctx is None else contexts("initialize", "ctx", ctx)
         if known is not None and set(wanted) != set(known):
             raise ParamError(complaint(where, "ctx", f"{known}, where it was initialized", wanted))
         return Loadable(data, wanted)

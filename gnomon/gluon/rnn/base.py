@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
+from types import NoneType
 from typing import Any
 
 from gnomon import ndarray as nd
-from gnomon.base import GnomonError, ParamError, ShapeError, check_kind, complaint
+from gnomon.base import GnomonError, ParamError, ShapeError, check_kind, complaint, shown
 from gnomon.gluon.block import Block, HybridBlock
 from gnomon.gluon.rnn.sequence import as_steps, batch_size, formatted, functions, lasts, masked
 
@@ -80,6 +82,8 @@ class RecurrentCell(Block):
             valid_length: for each sequence how long it is: outputs behind are 0, and the final
                 states are those at its end.
         """
+        where = f"{type(self).__name__}.unroll"
+        check_kind(where, "length", length, (Integral, NoneType), "an int")
         self.reset()
         return self._unrolled(length, inputs, begin_state, (layout, merge_outputs, valid_length))
 
@@ -104,11 +108,13 @@ class RecurrentCell(Block):
         self._counter += 1
         try:
             return super().forward(inputs, states)
-        except IndexError:
+        except (IndexError, TypeError):
             count = len(self.state_info())
-            if not isinstance(states, (list, tuple)) or len(states) == count:
+            listed = isinstance(states, (list, tuple))
+            if states is not None and (not listed or len(states) == count):
                 raise
-            where, got = f"{type(self).__name__} {self.name!r}", f"{len(states)} of them"
+            where = f"{type(self).__name__} {self.name!r}"
+            got = f"{len(states)} of them" if listed else shown(states)
             expected = f"{count} of them, as of begin_state"
         raise ShapeError(complaint(where, "states", expected, got))
 

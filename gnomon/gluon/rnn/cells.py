@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from numbers import Integral
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
-from gnomon.base import check_kind
 from gnomon.gluon.rnn.base import HybridRecurrentCell
+from gnomon.ground.arguments import Whole
 
 
 class DenseCell(HybridRecurrentCell):
@@ -23,6 +23,11 @@ class DenseCell(HybridRecurrentCell):
     _gates = 1
     _states = 1
 
+    _fields: ClassVar = {
+        "hidden_size": Whole(1),
+        "input_size": Whole(0),
+    }
+
     def __init__(
         self,
         hidden_size: int,
@@ -35,8 +40,6 @@ class DenseCell(HybridRecurrentCell):
         params: Any = None,
     ) -> None:
         super().__init__(prefix=prefix, params=params)
-        for name, size in (("hidden_size", hidden_size), ("input_size", input_size)):
-            check_kind(type(self).__name__, name, size, Integral, "an int")
         self._hidden_size, self._input_size = hidden_size, input_size
         rows = self._gates * hidden_size
 
@@ -108,7 +111,7 @@ class RNNCell(DenseCell):
     def __init__(
         self,
         hidden_size: int,
-        activation: Any = "tanh",
+        activation: str | Callable[..., Any] = "tanh",
         i2h_weight_initializer: Any = None,
         h2h_weight_initializer: Any = None,
         i2h_bias_initializer: Any = "zeros",
@@ -155,8 +158,8 @@ class LSTMCell(DenseCell):
         input_size: int = 0,
         prefix: str | None = None,
         params: Any = None,
-        activation: Any = "tanh",
-        recurrent_activation: Any = "sigmoid",
+        activation: str | Callable[..., Any] = "tanh",
+        recurrent_activation: str | Callable[..., Any] = "sigmoid",
     ) -> None:
         weights = i2h_weight_initializer, h2h_weight_initializer
         biases = i2h_bias_initializer, h2h_bias_initializer

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from gnomon import ndarray as nd
-from gnomon.base import DTypeError, GnomonError, check_kind, complaint
+from gnomon.base import GnomonError, check_kind, complaint
 from gnomon.gluon.rnn.base import How, HybridRecurrentCell, RecurrentCell, Unrolled, check_single
 from gnomon.gluon.rnn.compound import BidirectionalCell
 from gnomon.gluon.rnn.sequence import as_steps, formatted, functions, masked, merged
+from gnomon.ops.fields import Field
 
 
 class DropoutCell(HybridRecurrentCell):
@@ -20,12 +21,12 @@ class DropoutCell(HybridRecurrentCell):
         prefix, params: as for every block.
     """
 
+    _fields: ClassVar = {"axes": Field("Dropout.axes", optional=True)}
+
     def __init__(
         self, rate: float, axes: Any = (), prefix: str | None = None, params: Any = None
     ) -> None:
         super().__init__(prefix, params)
-        if isinstance(rate, bool) or not isinstance(rate, (int, float)):
-            raise DTypeError(complaint("DropoutCell", "rate", "a number", repr(rate)))
         self._rate, self._axes = rate, axes
 
     def _alias(self) -> str:
@@ -101,6 +102,11 @@ class ZoneoutCell(ModifierCell):
         base_cell: the cell, which steps.
         zoneout_outputs, zoneout_states: the share that stays.
     """
+
+    _fields: ClassVar = {
+        "zoneout_outputs": Field("Dropout.p", optional=True),
+        "zoneout_states": Field("Dropout.p", optional=True),
+    }
 
     def __init__(
         self, base_cell: Any, zoneout_outputs: float = 0.0, zoneout_states: float = 0.0

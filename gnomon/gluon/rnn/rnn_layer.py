@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from gnomon import ndarray as nd
 from gnomon import symbol as sym
@@ -13,7 +13,8 @@ from gnomon.gluon.parameter import Parameter
 from gnomon.gluon.rnn.cells import GRUCell, LSTMCell, RNNCell
 from gnomon.gluon.rnn.compound import BidirectionalCell, HybridSequentialRNNCell
 from gnomon.gluon.rnn.modifier import DropoutCell
-from gnomon.ops.param import checked_count
+from gnomon.ground.arguments import Whole
+from gnomon.ops.fields import Field
 from gnomon.symbol import Symbol
 
 __all__ = ["GRU", "LSTM", "RNN"]
@@ -21,7 +22,7 @@ __all__ = ["GRU", "LSTM", "RNN"]
 GATES = {"rnn_relu": 1, "rnn_tanh": 1, "lstm": 4, "gru": 3}
 
 
-class RNNLayer(HybridBlock):
+class _RNNLayer(HybridBlock):
     """Base of the layers: called with a sequence it gives the outputs of all steps.
 
     Called with states too, `layer(inputs, states)`, it gives (outputs, final states). With
@@ -42,6 +43,14 @@ class RNNLayer(HybridBlock):
     """
 
     _mode: str  # the kind of cell
+
+    _fields: ClassVar = {
+        "hidden_size": Whole(1),
+        "num_layers": Field("RNN.num_layers"),
+        "dropout": Field("RNN.p"),
+        "input_size": Whole(0),
+        "projection_size": Field("RNN.projection_size"),
+    }
 
     def __init__(
         self,
@@ -66,7 +75,6 @@ class RNNLayer(HybridBlock):
         if layout not in ("TNC", "NTC"):
             where = type(self).__name__
             raise ParamError(complaint(where, "layout", "'TNC' or 'NTC'", repr(layout)))
-        num_layers = checked_count(type(self).__name__, "num_layers", num_layers)
         self._hidden_size, self._num_layers = hidden_size, num_layers
         self._layout, self._dropout, self._dir = layout, dropout, 1 + bool(bidirectional)
         self._input_size, self._dtype = input_size, dtype
@@ -84,7 +92,7 @@ class RNNLayer(HybridBlock):
                 where = type(self).__name__
                 expected = "None: only states of an LSTM are projected"
                 raise ParamError(complaint(where, "projection_size", expected, projection_size))
-            self._size = checked_count(type(self).__name__, "projection_size", projection_size)
+            self._size = projection_size
             self._more["projection_size"] = self._size
             self._inits["h2r_weight"] = h2r_weight_initializer
         self._places = [f"{side}{k}" for k in range(num_layers) for side in "lr"[: self._dir]]
@@ -245,7 +253,7 @@ class RNNLayer(HybridBlock):
         return RNNCell(self._hidden_size, self._mode[4:], **how)
 
 
-class RNN(RNNLayer):
+class RNN(_RNNLayer):
     """Layers of plain recurrent cells.
 
     >>> import gnomon as mx
@@ -286,7 +294,7 @@ class RNN(RNNLayer):
         super().__init__(hidden_size, num_layers, *how, *weights, *biases, dtype, **kwargs)
 
 
-class LSTM(RNNLayer):
+class LSTM(_RNNLayer):
     """Layers of long short-term memory.
 
     Args:
@@ -302,6 +310,12 @@ class LSTM(RNNLayer):
     """
 
     _mode = "lstm"
+
+    _fields: ClassVar = {
+        "state_clip_min": Field("RNN.lstm_state_clip_min"),
+        "state_clip_max": Field("RNN.lstm_state_clip_max"),
+        "state_clip_nan": Field("RNN.lstm_state_clip_nan"),
+    }
 
     def __init__(
         self,
@@ -336,7 +350,7 @@ class LSTM(RNNLayer):
         )
 
 
-class GRU(RNNLayer):
+class GRU(_RNNLayer):
     """Layers of gated recurrent units."""
 
     _mode = "gru"

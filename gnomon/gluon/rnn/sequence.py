@@ -6,7 +6,7 @@ from typing import Any
 
 from gnomon import ndarray as nd
 from gnomon import symbol as sym
-from gnomon.base import ParamError, complaint
+from gnomon.base import ParamError, check_kind, complaint
 from gnomon.symbol import Symbol
 
 LAYOUTS = ("NTC", "TNC")
@@ -53,6 +53,8 @@ def as_steps(length: int | None, sequence: Any, layout: str) -> list[Any]:
             expected = "a symbol with one output, or a list"
             raise ParamError(complaint("unroll", "inputs", expected, got))
     else:
+        expected = "an array, a symbol, or a list of them"
+        check_kind("unroll", "inputs", sequence, nd.NDArray, expected)
         steps = sequence.shape[axis]
         if length is not None and steps != length:
             expected = f"{length} steps along axis {axis} ({layout})"

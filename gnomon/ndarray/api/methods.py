@@ -156,6 +156,7 @@ class Methods(Array):
 
     def as_in_context(self, context: Context) -> Any:
         """The array on a device: itself where it is there already, else a copy."""
+        check_kind("as_in_context", "context", context, Context, "a Context")
         return self if context == self.context else self.copyto(context)
 
     as_in_ctx = as_in_context

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from gnomon.base import ParamError, complaint
 from gnomon.gluon.block import HybridBlock
 from gnomon.gluon.nn.activations import Activation
 from gnomon.gluon.nn.pooling import sizes
+from gnomon.ground.arguments import Whole
+from gnomon.ops.fields import Field
 
 __all__ = ["DeformableConvolution", "ModulatedDeformableConvolution"]
 
@@ -24,7 +26,7 @@ class DeformableConvolution(HybridBlock):
         num_deformable_group: groups of channels with offsets of their own.
         layout: "NCHW".
         use_bias, offset_use_bias: whether there is a bias, and one for the offsets.
-        in_channels: the number of channels of the input; 0 leaves that to the first one.
+        in_channels: the number of channels of the input; 0 and -1 leave that to the first one.
         activation: the name of an activation after it.
         op_name: the operator; this class's own.
         adj: no meaning here.
@@ -41,6 +43,18 @@ class DeformableConvolution(HybridBlock):
 
     _numbers = 2  # that the first convolution gives for each element of a window
     _order: tuple[str, ...] = ("offset", "deformable_conv")  # of its parameters
+
+    _fields: ClassVar = {
+        "channels": Whole(1),
+        "kernel_size": Field("Convolution.kernel"),
+        "strides": Field("Convolution.stride"),
+        "padding": Field("Convolution.pad"),
+        "dilation": Field("Convolution.dilate"),
+        "groups": Whole(1),
+        "in_channels": Whole(-1),
+        "activation": Field("Activation.act_type", optional=True),
+        "num_deformable_group": Whole(1),
+    }
 
     def __init__(
         self,
@@ -66,7 +80,7 @@ class DeformableConvolution(HybridBlock):
         params: Any = None,
     ) -> None:
         super().__init__(prefix=prefix, params=params)
-        where = type(self).__name__
+        where, in_channels = type(self).__name__, max(in_channels, 0)
         if layout != "NCHW":
             raise ParamError(complaint(where, "layout", "'NCHW'", repr(layout)))
         if in_channels % groups or channels % groups:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from gnomon.base import KeywordHints, ParamError, complaint
+from gnomon.base import ParamError, complaint
 from gnomon.gluon.contrib.estimator import utils
 from gnomon.gluon.contrib.estimator.batch_processor import BatchProcessor
 from gnomon.gluon.contrib.estimator.event_handler import (  # noqa: F401  MXNet's has it
@@ -27,12 +27,13 @@ from gnomon.gluon.contrib.estimator.event_handler import (  # noqa: F401  MXNet'
 from gnomon.gluon.data import DataLoader
 from gnomon.gluon.trainer import Trainer  # noqa: F401  MXNet's has it
 from gnomon.gluon.utils import split_and_load  # noqa: F401  MXNet's has it
+from gnomon.ground.arguments import CheckedArguments
 from gnomon.metric import EvalMetric
 
 __all__ = ["Estimator"]
 
 
-class Estimator(KeywordHints):
+class Estimator(CheckedArguments):
     """Trains a network, with handlers of what happens; `logger` writes to the standard output.
 
     A handler whose `batch_end` is true ends the epoch, one whose `epoch_end` is true the training.

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from gnomon import ndarray as nd
 from gnomon.gluon.block import Block, HybridBlock
 from gnomon.gluon.contrib.nn.sync_batch_norm import SyncBatchNorm
 from gnomon.gluon.nn import BatchNorm, HybridSequential, Sequential
 from gnomon.gluon.nn.pooling import sizes
+from gnomon.ground.arguments import Whole
+from gnomon.ops.fields import Field
 
 __all__ = [
     "BatchNorm",
@@ -37,6 +39,10 @@ class Concurrent(Sequential):
     (2, 6)
     """
 
+    _fields: ClassVar = {
+        "axis": Field("Concat.dim"),
+    }
+
     def __init__(self, axis: int = -1, prefix: str | None = None, params: Any = None) -> None:
         super().__init__(prefix=prefix, params=params)
         self.axis = axis
@@ -48,6 +54,10 @@ class Concurrent(Sequential):
 
 class HybridConcurrent(HybridSequential):
     """Hybrid blocks side by side: all get the input, their outputs are joined along `axis`."""
+
+    _fields: ClassVar = {
+        "axis": Field("Concat.dim"),
+    }
 
     def __init__(self, axis: int = -1, prefix: str | None = None, params: Any = None) -> None:
         super().__init__(prefix=prefix, params=params)
@@ -67,6 +77,11 @@ class Identity(HybridBlock):
 
 class SparseEmbedding(Block):
     """Rows of a large table, which is in row-sparse storage and in a Trainer's store."""
+
+    _fields: ClassVar = {
+        "input_dim": Whole(1),
+        "output_dim": Whole(1),
+    }
 
     def __init__(
         self,

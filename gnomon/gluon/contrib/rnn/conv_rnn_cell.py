@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from gnomon.base import ParamError, complaint
+from gnomon.gluon.nn.pooling import check_layout
 from gnomon.gluon.rnn.base import HybridRecurrentCell
+from gnomon.ground.arguments import Whole
+from gnomon.ops.fields import Field
 
 __all__ = [f"Conv{n}D{kind}Cell" for n in (1, 2, 3) for kind in ("RNN", "LSTM", "GRU")]
 
@@ -33,6 +36,15 @@ class ConvCell(HybridRecurrentCell):
     _states: ClassVar[int] = 1
     _kind: ClassVar[str]
 
+    _fields: ClassVar = {
+        "i2h_kernel": Field("Convolution.kernel"),
+        "h2h_kernel": Field("Convolution.kernel"),
+        "i2h_pad": Field("Convolution.pad"),
+        "i2h_dilate": Field("Convolution.dilate"),
+        "h2h_dilate": Field("Convolution.dilate"),
+        "hidden_channels": Whole(1),
+    }
+
     def __init__(
         self,
         input_shape: Sequence[int],
@@ -47,12 +59,12 @@ class ConvCell(HybridRecurrentCell):
         i2h_bias_initializer: Any = "zeros",
         h2h_bias_initializer: Any = "zeros",
         conv_layout: str | None = None,
-        activation: Any = "tanh",
+        activation: str | Callable[..., Any] = "tanh",
         prefix: str | None = None,
         params: Any = None,
     ) -> None:
         super().__init__(prefix=prefix, params=params)
-        self._layout = conv_layout or "NC" + "DHW"[3 - self._dims :]
+        self._layout = check_layout(type(self).__name__, conv_layout, self._dims, "conv_layout")
         self._hidden_channels, self._activation = hidden_channels, activation
         self._channel_axis = self._layout.find("C")
         self._into = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from gnomon.base import ParamError, complaint
 from gnomon.gluon.rnn.base import (
@@ -15,6 +15,8 @@ from gnomon.gluon.rnn.cells import LSTMCell
 from gnomon.gluon.rnn.compound import BidirectionalCell, SequentialRNNCell  # noqa: F401  the same
 from gnomon.gluon.rnn.modifier import ModifierCell
 from gnomon.gluon.rnn.sequence import formatted, functions, merged, time_axis
+from gnomon.ground.arguments import Whole
+from gnomon.ops.fields import Field
 
 __all__ = ["LSTMPCell", "VariationalDropoutCell", "dynamic_unroll"]
 
@@ -26,6 +28,11 @@ class VariationalDropoutCell(ModifierCell):
         base_cell: the cell.
         drop_inputs, drop_states, drop_outputs: the shares that are dropped in training.
     """
+
+    _fields: ClassVar = {
+        f"drop_{what}": Field("Dropout.p", optional=True)
+        for what in ("inputs", "states", "outputs")
+    }
 
     def __init__(
         self,
@@ -102,6 +109,10 @@ class LSTMPCell(LSTMCell):
 
     _output_name = "hidden"
 
+    _fields: ClassVar = {
+        "projection_size": Whole(1),
+    }
+
     def __init__(
         self,
         hidden_size: int,
@@ -115,9 +126,6 @@ class LSTMPCell(LSTMCell):
         prefix: str | None = None,
         params: Any = None,
     ) -> None:
-        if projection_size < 1:
-            got = projection_size
-            raise ParamError(complaint("LSTMPCell", "projection_size", "at least 1", got))
         self._projection_size = projection_size
         self._h2r_init = h2r_weight_initializer
         weights = i2h_weight_initializer, h2h_weight_initializer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from gnomon import ndarray as nd
 from gnomon.base import ParamError, ShapeError, complaint
 from gnomon.gluon.block import Block, HybridBlock
 from gnomon.gluon.nn import HybridSequential, Sequential
+from gnomon.ops.fields import Field
 
 __all__ = [
     "Cast",
@@ -107,6 +108,11 @@ class ToTensor(HybridBlock):
 class Normalize(HybridBlock):
     """Each channel of a tensor minus its mean, divided by its standard deviation."""
 
+    _fields: ClassVar = {
+        "mean": Field("_image_normalize.mean"),
+        "std": Field("_image_normalize.std"),
+    }
+
     def __init__(self, mean: Any = 0.0, std: Any = 1.0) -> None:
         super().__init__()
         self._mean, self._std = mean, std
@@ -117,6 +123,12 @@ class Normalize(HybridBlock):
 
 class Resize(HybridBlock):
     """Another size: (width, height), or one number; with `keep_ratio` for the shorter side."""
+
+    _fields: ClassVar = {
+        "size": Field("_image_resize.size"),
+        "keep_ratio": Field("_image_resize.keep_ratio"),
+        "interpolation": Field("_image_resize.interp"),
+    }
 
     def __init__(self, size: Sizes, keep_ratio: bool = False, interpolation: int = 1) -> None:
         super().__init__()
@@ -154,6 +166,8 @@ class CropResize(HybridBlock):
 class CenterCrop(Block):
     """The middle, (width, height) large; an image that is smaller is cropped and enlarged."""
 
+    _fields: ClassVar = {"size": Field("_image_resize.size")}
+
     def __init__(self, size: Sizes, interpolation: int = 1) -> None:
         super().__init__()
         self._size, self._interpolation = _pair("CenterCrop", size), interpolation
@@ -176,10 +190,12 @@ class RandomResizedCrop(Block):
         interpolation: as for `nd.image.resize`.
     """
 
+    _fields: ClassVar = {"size": Field("_image_resize.size")}
+
     def __init__(
         self,
         size: Sizes,
-        scale: Sequence[float] = (0.08, 1.0),
+        scale: float | Sequence[float] = (0.08, 1.0),
         ratio: Sequence[float] = (3.0 / 4.0, 4.0 / 3.0),
         interpolation: int = 1,
     ) -> None:
