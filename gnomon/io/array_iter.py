@@ -78,6 +78,11 @@ class NDArrayIter(DataIter):
         """Descriptions of the label arrays of a batch."""
         return self._described(self.label)
 
+    @property
+    def data_list(self) -> list[Any]:
+        """The arrays of the data, then those of the labels."""
+        return [array for _, array in self.data + self.label]
+
     def _described(self, arrays: Named) -> list[DataDesc]:
         return [
             DataDesc(name, (self.batch_size, *array.shape[1:]), array.dtype, self.layout)

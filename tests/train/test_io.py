@@ -50,6 +50,7 @@ def test_iterators_of_programs_name_arrays_by_the_function_of_mxnet():
         named = module._init_data([np.ones(1), np.ones(1)], True, "x")
         assert [name for name, _ in named] == ["_0_x", "_1_x"]
         assert module._init_data(None, True, "data") == []
+    assert [array.shape for array in five().data_list] == [(5, 2), (5,)]
 
 
 def test_a_batch_may_be_larger_than_the_data():
