@@ -105,9 +105,10 @@ class ImageDetIter(ImageIter):
     def _objects(self, label: Label, key: int) -> Label:
         """The objects of a sample's label as rows, those without an area left out."""
         with naming(self._place(key)):
-            return self._parsed(label)
+            return self._parse_label(label)
 
-    def _parsed(self, label: Label) -> Label:
+    def _parse_label(self, label: Label) -> Label:
+        """The same of the numbers alone; subclasses that keep them otherwise have their own."""
         expected = "[header, width, ..., objects] with 5 numbers or more for each object"
         if label.size < 2 + BOX:
             raise FormatError(f"ImageDetIter: expected {expected}, got {label.size} numbers")

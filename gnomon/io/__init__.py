@@ -11,7 +11,7 @@ from gnomon.io.desc import DataBatch as DataBatch, DataDesc as DataDesc
 from gnomon.io.iterator import DataIter as DataIter
 
 if TYPE_CHECKING:
-    from gnomon.io.array_iter import NDArrayIter as NDArrayIter
+    from gnomon.io.array_iter import NDArrayIter as NDArrayIter, _init_data as _init_data
     from gnomon.io.csv_iter import CSVIter as CSVIter
     from gnomon.io.image_det_record import ImageDetRecordIter as ImageDetRecordIter
     from gnomon.io.image_record import (
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gnomon.io.source import MXDataIter as MXDataIter
 
 _FILES = {
-    "array_iter": "NDArrayIter",
+    "array_iter": "NDArrayIter _init_data",
     "csv_iter": "CSVIter",
     "image_det_record": "ImageDetRecordIter",
     "image_record": "ImageRecordInt8Iter ImageRecordIter ImageRecordIter_v1 ImageRecordUInt8Iter"

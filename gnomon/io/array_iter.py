@@ -82,6 +82,11 @@ class NDArrayIter(DataIter):
         """Descriptions of the label arrays of a batch."""
         return self._described(self.label)
 
+    @property
+    def data_list(self) -> list[Any]:
+        """The arrays of the data, then those of the labels."""
+        return [array for _, array in self.data + self.label]
+
     def _described(self, arrays: Named) -> list[DataDesc]:
         return [
             DataDesc(name, (self.batch_size, *array.shape[1:]), array.dtype, self.layout)
@@ -173,6 +178,11 @@ def _init_data(data: Any, allow_empty: bool, default_name: str, argument: str = 
         expected = "NDArray, numpy.ndarray, h5py.Dataset, or a list or dict of them"
         raise DTypeError(complaint("NDArrayIter", argument, expected, type(data).__name__))
     return [(name, _as_ndarray(argument, name, array)) for name, array in data.items()]
+
+
+def _init_data(data: Any, allow_empty: bool, default_name: str) -> Named:
+    """Named arrays as MXNet's own function makes them, which iterators of programs call."""
+    return named_arrays("data", data, default_name, allow_empty)
 
 
 def _as_ndarray(argument: str, name: str, array: Any) -> Any:

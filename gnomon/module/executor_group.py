@@ -17,7 +17,7 @@ from gnomon import ndarray as nd
 from gnomon.base import GnomonError, ParamError, ShapeError, complaint
 from gnomon.context import cpu
 from gnomon.io import DataDesc
-from gnomon.module.inputs import labels_of
+from gnomon.module.inputs import as_desc, labels_of
 from gnomon.module.store import trained, update_beside_store, update_on_store
 from gnomon.ndarray.core.bounded_cache import BoundedCache
 
@@ -50,8 +50,8 @@ class DataParallelExecutorGroup:
         symbol: Any,
         contexts: Sequence[Any],
         workload: Sequence[float] | None,
-        data_shapes: Sequence[DataDesc],
-        label_shapes: Sequence[DataDesc] | None,
+        data_shapes: Sequence[Any],
+        label_shapes: Sequence[Any] | None,
         param_names: Sequence[str],
         for_training: bool,
         inputs_need_grad: bool,
@@ -62,6 +62,8 @@ class DataParallelExecutorGroup:
         state_names: Sequence[str] | None = None,
         group2ctxs: Any = None,
     ) -> None:
+        data_shapes = [as_desc(each) for each in data_shapes]
+        label_shapes = [as_desc(each) for each in label_shapes or ()]
         self.symbol = symbol
         self.contexts = list(contexts)
         self.workload = list(workload or [1] * len(self.contexts))

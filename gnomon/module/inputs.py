@@ -69,7 +69,7 @@ def described(
     Optional ones may be left out, and may hold names that the symbol does not have.
     """
     try:
-        descs = [_described(each) for each in shapes or ()]
+        descs = [as_desc(each) for each in shapes or ()]
     except TypeError:  # no sequence, or other things in it
         expected, got = "a list of DataDescs or of pairs (name, shape)", shown(shapes)
         raise ParamError(complaint("Module.bind", argument, expected, got)) from None
@@ -84,8 +84,8 @@ def described(
     return descs
 
 
-def _described(given: Any) -> DataDesc:
-    """One input; its shape is a tuple."""
+def as_desc(given: Any) -> DataDesc:
+    """One input, given as a DataDesc or a pair of name and shape; its shape is a tuple."""
     desc = given if isinstance(given, DataDesc) else DataDesc(*given)
     if isinstance(desc.shape, tuple):
         return desc

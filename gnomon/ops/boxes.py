@@ -187,8 +187,9 @@ class BoxNMS(HostOp):
         valid = scores > self.valid_thresh
         classes = np.zeros(len(rows))
         if self.id_index >= 0:
-            classes = np.trunc(rows[:, self.id_index])
-            valid &= classes != self.background_id
+            named = rows[:, self.id_index]
+            valid &= named != self.background_id
+            classes = np.trunc(named)
         places = np.flatnonzero(valid)
         order = places[np.argsort(-scores[places], kind="stable")]
         order = order[: self.topk] if self.topk > 0 else order

@@ -119,12 +119,23 @@ class Scaled(Recoloured):
         return random.uniform((1,), float32) * width + self.min_factor
 
 
-def gray(x: Expr) -> Expr:
-    """How bright each pixel is, as wide as `x`."""
+def channels(x: Expr) -> tuple[Expr, Expr, Expr]:
+    """The three colours, one channel wide: cheaper than a reduction of so short an axis."""
+    r, g, b = (ext.slice_(x, (None, None, k), (None, None, k + 1)) for k in range(3))
+    return r, g, b
+
+
+def bright(x: Expr) -> Expr:
+    """How bright each pixel is, one channel wide."""
     if x.shape[2] == 1:
         return x
-    bright = ext.reduce(x * per_channel(GRAY, x, -1), "sum", 2, keepdims=True)
-    return ext.broadcast_to(bright, x.shape)
+    r, g, b = channels(x)
+    return r * GRAY[0] + g * GRAY[1] + b * GRAY[2]
+
+
+def gray(x: Expr) -> Expr:
+    """How bright each pixel is, as wide as `x`."""
+    return ext.broadcast_to(bright(x), x.shape)
 
 
 def brighter(x: Expr, factor: Expr) -> Expr:
@@ -132,12 +143,15 @@ def brighter(x: Expr, factor: Expr) -> Expr:
     return x * factor
 
 
+def mean(x: Expr) -> Expr:
+    """How bright the image is, as wide as `x`."""
+    pixels = max(x.shape[0] * x.shape[1], 1)
+    return ext.broadcast_to(ext.reduce(bright(x), "sum", (0, 1, 2)) / pixels, x.shape)
+
+
 def contrasted(x: Expr, factor: Expr) -> Expr:
     """`x` away from the mean of its brightness by the factor."""
-    pixels = max(x.shape[0] * x.shape[1], 1)
-    whole = ext.reduce(x * per_channel(GRAY, x, -1) if x.shape[2] == 3 else x, "sum", (0, 1, 2))
-    mean = ext.broadcast_to(whole / pixels, x.shape)
-    return x * factor + mean * (1.0 - factor)
+    return x * factor + mean(x) * (1.0 - factor)
 
 
 def saturated(x: Expr, factor: Expr) -> Expr:
@@ -149,8 +163,8 @@ def turned(x: Expr, factor: Expr) -> Expr:
     """`x` with its hue turned: 1 is once round the circle of colours."""
     if x.shape[2] == 1:
         return x
-    low, high = (ext.reduce(x, kind, 2, keepdims=True) for kind in ("min", "max"))
-    r, g, b = (ext.slice_(x, (None, None, k), (None, None, k + 1)) for k in range(3))
+    r, g, b = channels(x)
+    low, high = fn.minimum(fn.minimum(r, g), b), fn.maximum(fn.maximum(r, g), b)
     chroma = high - low
     safe = fn.where(fn.gt(chroma, 0.0), chroma, 1.0)
     sector = fn.where(fn.eq(high, g), (b - r) / safe + 2.0, (r - g) / safe + 4.0)
@@ -206,18 +220,52 @@ class RandomColorJitter(Recoloured):
     hue: float = param(low=0, doc="At most this much of a turn.")
 
     def colours(self, x: Expr, draw: list[Expr]) -> Expr:
-        rows = ((self.brightness, brighter, 1.0), (self.contrast, contrasted, 1.0),
-                (self.saturation, saturated, 1.0), (self.hue, turned, 0.0))  # fmt: skip
+        rows = zip((self.brightness, self.contrast, self.saturation), _LINEAR, strict=True)
         used = [
-            (change, draw[k] * (2.0 * width) + (centre - width), draw[4 + k])
-            for k, (width, change, centre) in enumerate(rows)
+            (change, draw[k] * (2.0 * width) + (1.0 - width), draw[4 + k])
+            for k, (width, change) in enumerate(rows)
             if width
         ]
-        places = [_place(order, [o for *_, o in used]) for *_, order in used]
-        for turn in range(len(used)):
-            for (change, factor, _), place in zip(used, places, strict=True):
-                x = fn.where(fn.eq(place, turn), change(x, factor), x)
-        return x
+        orders = [order for *_, order in used]
+        places = [_place(order, orders) for order in orders]
+        if not self.hue:
+            return _weighed(x, used, places)
+        turn, when = draw[3] * (2.0 * self.hue) - self.hue, draw[7]
+        early = [fn.where(fn.lt(o, when), p, -1.0) for o, p in zip(orders, places, strict=True)]
+        late = [fn.where(fn.ge(o, when), p, -1.0) for o, p in zip(orders, places, strict=True)]
+        return _weighed(turned(_weighed(x, used, early), turn), used, late)
+
+
+# Three changes are linear in the colours, their gray and the image's mean, so any row of them is
+# one sum of these three, with weights a, b and c, and a change makes new weights of those before:
+# what it finds has `a + b` of the gray and `c` of the mean as gray, and `a + b + c` of it as mean.
+Weights = tuple[Any, Any, Any]
+
+
+def _brighter(f: Expr, a: Any, b: Any, c: Any) -> Weights:
+    return a * f, b * f, c * f
+
+
+def _contrasted(f: Expr, a: Any, b: Any, c: Any) -> Weights:
+    return a * f, b * f, c * f + (a + b + c) * (1.0 - f)
+
+
+def _saturated(f: Expr, a: Any, b: Any, c: Any) -> Weights:
+    return a * f, b * f + (a + b) * (1.0 - f), c * f + c * (1.0 - f)
+
+
+_LINEAR = (_brighter, _contrasted, _saturated)
+
+
+def _weighed(x: Expr, changes: Sequence[tuple[Any, Expr, Expr]], places: Sequence[Expr]) -> Expr:
+    """`x` after the linear changes, each in the turn of its place; -1 is none."""
+    weights: Weights = (1.0, 0.0, 0.0)
+    for turn in range(len(changes)):
+        for (change, factor, _), place in zip(changes, places, strict=True):
+            new = zip(change(factor, *weights), weights, strict=True)
+            a, b, c = (fn.where(fn.eq(place, float(turn)), now, before) for now, before in new)
+            weights = a, b, c
+    return x if not changes else x * weights[0] + gray(x) * weights[1] + mean(x) * weights[2]
 
 
 def _place(order: Expr, others: Sequence[Expr]) -> Expr:

@@ -123,6 +123,7 @@ def _read_tuple(element: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...
     return read
 
 
+@functools.lru_cache(maxsize=1024)  # networks say the same few shapes and strides many times
 def _literal_tuple(text: str) -> Any:
     """The tuple or number written in `text`; Python 2's long suffix is forgiven."""
     try:

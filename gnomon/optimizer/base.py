@@ -242,7 +242,8 @@ class Optimizer(CheckedArguments):
                 check_write(type(self).__name__, "weight", item.weight)
         if given.is_sparse:
             for index, item in zip(given.indices, items, strict=True):
-                push_sparse(item, self._lazy, functools.partial(self._push_one, index))
+                push_one = functools.partial(self._push_one, index)
+                push_sparse(item, self._is_lazy(item.weight), push_one)
             return
         rates = self._rates(given)
         settings = tuple(
@@ -315,9 +316,8 @@ class Optimizer(CheckedArguments):
             given.things, given.changes = table, changes.count
         return given.is_plain
 
-    @property
-    def _lazy(self) -> bool:
-        """Whether rows without a gradient are left alone where it is row-sparse."""
+    def _is_lazy(self, weight: Any) -> bool:
+        """Whether rows of `weight` without a gradient are left alone where it is row-sparse."""
         return bool(getattr(self, "lazy_update", False))
 
     def _fuses(self) -> bool:

@@ -15,8 +15,9 @@ from gnomon.optimizer.sgd import zeros_like
 class Ftrl(Optimizer):
     """Weights that `lamda1` keeps at 0 unless gradients insist (McMahan et al., 2013).
 
-    Lazy where the gradient is row-sparse: rows without a gradient stay as they are. A schedule
-    starts from its own `base_lr`, whatever `learning_rate` is. At a rate of 0 nothing moves.
+    Lazy where weight and gradient are row-sparse: rows without a gradient stay as they are, and a
+    dense weight has none. A schedule starts from its own `base_lr`, whatever `learning_rate` is.
+    At a rate of 0 nothing moves.
     """
 
     def __init__(
@@ -34,6 +35,9 @@ class Ftrl(Optimizer):
 
     def create_state(self, index: Any, weight: Any) -> Any:
         return zeros_like(weight), zeros_like(weight)  # z, n
+
+    def _is_lazy(self, weight: Any) -> bool:
+        return super()._is_lazy(weight) and weight.stype == "row_sparse"
 
     def formula(self, weight: Expr, grad: Expr, states: Exprs, rates: Rates) -> Exprs:
         settings = {"lamda1": self.lamda1, "beta": self.beta}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import zipfile
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -35,6 +36,36 @@ def test_mnist(tmp_path):
     (tmp_path / "train-images-idx3-ubyte").write_bytes(idx(images)[:-1])
     with pytest.raises(FormatError, match=r"train-images.*2351"):
         data.vision.MNIST(tmp_path)
+
+
+@pytest.mark.parametrize("base", [data.dataset._DownloadedDataset, data.vision.MNIST])
+def test_programs_read_files_of_their_own(base, tmp_path):  # as those for MXNet do
+    class Rows(base):
+        def __init__(self, root, transform=None):
+            super().__init__(root=root, transform=transform)
+
+        def _get_data(self):
+            lines = Path(self._root + "/rows.txt").read_text().split()
+            self._label = np.array(lines, np.int32)
+            self._data = mx.nd.array(self._label) * 2
+
+    (tmp_path / "rows.txt").write_text("3\n4\n")
+    assert len(Rows(tmp_path)) == 2
+    assert [(x.asscalar(), y) for x, y in Rows(str(tmp_path))] == [(6, 3), (8, 4)]
+    assert Rows(tmp_path, lambda x, y: y + 1)[1] == 5
+    first = Rows(tmp_path).transform_first(lambda x: x + 1)
+    assert isinstance(first, data.dataset._LazyTransformDataset)
+    assert first[0][0].asscalar() == 7
+
+
+def test_programs_list_images_of_their_own(tmp_path):
+    class Flat(data.vision.ImageFolderDataset):
+        def _list_images(self, root):
+            self.synsets = ["all"]
+            self.items = [(f"{root}/{name}.png", 0) for name in "ab"]
+
+    listed = Flat(tmp_path)
+    assert (len(listed), listed.items[1]) == (2, (f"{tmp_path}/b.png", 0))
 
 
 def test_cifar(tmp_path):

@@ -140,6 +140,11 @@ def test_several_devices_and_an_own_processor():
             data, label = train_batch
             return super().fit_batch(estimator, [data[:4], label[:4]], batch_axis)
 
+        def _get_data_and_label(self, batch, ctx, batch_axis=0):  # as programs for MXNet do
+            data, label = super()._get_data_and_label(batch, ctx)
+            assert [x.shape[0] for x in data] == [2, 2]
+            return data, label
+
     net = mx.gluon.nn.Dense(2)
     loss = mx.gluon.loss.SoftmaxCrossEntropyLoss()
     context = [mx.cpu(0), mx.cpu(1)]

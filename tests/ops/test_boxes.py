@@ -26,6 +26,15 @@ def test_the_gradient_of_suppression_goes_to_the_rows_that_are_kept():
     assert data.grad.asnumpy().tolist() == [[0] * 6, [*range(6)], [*range(6, 12)]]
 
 
+@pytest.mark.parametrize(
+    ("background", "left"), [(-1, [0, 0.5, 1.25]), (0, [0.5, 1.25, -1]), (1, [0, 0.5, 1.25])]
+)
+def test_only_its_own_number_is_the_background(background, left):  # as in MXNet
+    rows = [[kind, 0.5, k, 0, k + 1, 1] for k, kind in enumerate((0, 0.5, 1.25, -1))]
+    kept = mx.nd.contrib.box_nms(mx.nd.array(rows), id_index=0, background_id=background)
+    assert set(left) <= set(kept[:, 0].asnumpy().tolist())
+
+
 @pytest.mark.native
 @pytest.mark.parametrize("spread", [10, 1000])
 def test_suppression_of_many_boxes_is_quick(spread):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 from pathlib import Path
@@ -11,6 +12,9 @@ import pytest
 
 import gnomon as mx
 from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError
+from gnomon.expr.oracle import evaluate
+from gnomon.ops.image_random import RandomColorJitter, brighter, contrasted, saturated, turned
+from gnomon.ops.testing import leaf
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 sys.path.insert(0, str(GOLDEN))
@@ -81,6 +85,22 @@ def test_factors_are_drawn_from_their_range():
 def test_a_jitter_without_strength_changes_nothing():
     x = picture(dtype="uint8")
     np.testing.assert_array_equal(image.random_color_jitter(x, 0, 0, 0, 0).asnumpy(), x.asnumpy())
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
+@pytest.mark.parametrize("left_out", [None, "brightness", "hue"])
+def test_a_jitter_is_its_changes_one_after_the_other(order, left_out):
+    widths = {"brightness": 0.4, "contrast": 0.5, "saturation": 0.6, "hue": 0.1}
+    widths |= {left_out: 0.0} if left_out else {}
+    draw = [0.1, 0.9, 0.7, 0.2, *np.argsort(order) / 4]
+    x = want = leaf(RNG.uniform(0, 255, (3, 4, 3)))
+    wide = [leaf(np.full(x.shape, d, np.float64)) for d in draw]
+    changes = (brighter, contrasted, saturated, turned)
+    for k in order:
+        if width := list(widths.values())[k]:
+            want = changes[k](want, wide[k] * (2 * width) + ((k < 3) - width))
+    found = RandomColorJitter(**widths).colours(x, wide)
+    np.testing.assert_allclose(evaluate(found), evaluate(want), 1e-9)
 
 
 def test_a_jitter_takes_its_changes_in_any_order():

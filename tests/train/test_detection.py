@@ -113,6 +113,16 @@ def test_labels_of_another_form(folder, label, words):
         iterator(folder, label)
 
 
+def test_subclasses_read_labels_of_another_form(folder):  # as programs for MXNet do
+    class Corners(image.ImageDetIter):
+        def _parse_label(self, label):
+            return super()._parse_label(np.concatenate([[2, 5], label[4:], label[:4]]))
+
+    row = [[0.1, 0.2, 0.5, 0.6, 3], f"{folder}/0.png"]
+    batch = Corners(1, (3, 20, 30), imglist=[row], path_root="").next()
+    np.testing.assert_allclose(batch.label[0].asnumpy(), [[[3, 0.1, 0.2, 0.5, 0.6]]], 1e-6)
+
+
 def test_objects_of_different_widths(folder):
     with pytest.raises(mx.MXNetError, match=r"\[5, 6\]"):
         iterator(folder, [2, 5, *BOX], [2, 6, *BOX, 1])

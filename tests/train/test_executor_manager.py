@@ -7,6 +7,7 @@ import gnomon as mx
 from gnomon import base, model
 from gnomon.base import GnomonError, ParamError
 from gnomon.module import base_module
+from gnomon.module.executor_group import DataParallelExecutorGroup
 
 X = np.random.default_rng(0).normal(size=(12, 3)).astype("f")
 Y = (X @ np.array([[1.0], [2.0], [-1.0]], "f")).ravel()
@@ -153,6 +154,18 @@ def test_parameters_are_updated_by_any_function():
     assert seen == [((0, 2), 2, 2)]
     with pytest.raises(ParamError, match="arrays on 2 devices"):
         model._update_params(params, grads, None, 2)
+
+
+def test_groups_of_modules_take_pairs_of_name_and_shape():
+    net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
+    net = mx.sym.SoftmaxOutput(net, name="softmax")
+    shapes = [("data", [4, 3])], [("softmax_label", (4,))]
+    devices, weights = [mx.cpu(0), mx.cpu(1)], ["fc_weight", "fc_bias"]
+    group = DataParallelExecutorGroup(net, devices, [1, 1], *shapes, weights, True, False)
+    again = DataParallelExecutorGroup(net, devices, [1, 1], *shapes, weights, True, False, group)
+    group.set_params({"fc_weight": mx.nd.zeros((2, 3)), "fc_bias": mx.nd.array([0, 20])}, {})
+    again.forward(mx.io.DataBatch([mx.nd.ones((4, 3))], [mx.nd.zeros((4,))]), is_train=False)
+    assert again.get_outputs()[0].asnumpy().round().tolist() == [[0, 1]] * 4
 
 
 def test_names_and_shapes_of_inputs_are_checked():

@@ -42,6 +42,17 @@ def test_names_of_several_arrays():
     assert str(next(named)) == "DataBatch: data shapes: [(2, 3), (2, 2)] label shapes: [(2,)]"
 
 
+def test_iterators_of_programs_name_arrays_by_the_function_of_mxnet():
+    for module in (mx.io, mx.io.io):
+        named = module._init_data({"b": np.arange(2), "a": mx.nd.ones((1,))}, False, "data")
+        assert [name for name, _ in named] == ["a", "b"]
+        assert {array.dtype for _, array in named} == {np.float32}
+        named = module._init_data([np.ones(1), np.ones(1)], True, "x")
+        assert [name for name, _ in named] == ["_0_x", "_1_x"]
+        assert module._init_data(None, True, "data") == []
+    assert [array.shape for array in five().data_list] == [(5, 2), (5,)]
+
+
 def test_a_batch_may_be_larger_than_the_data():
     batch = NDArrayIter(np.arange(2), batch_size=5).next()
     assert batch.data[0].asnumpy().tolist() == [0, 1, 0, 1, 0]

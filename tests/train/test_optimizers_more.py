@@ -73,6 +73,17 @@ def test_nothing_moves_at_a_rate_of_0(kind, stype):  # in MXNet all is NaN from 
     assert np.isfinite(weight.asnumpy()).all()
 
 
+def test_ftrl_leaves_rows_of_sparse_weights_alone_and_none_of_dense_ones():
+    grad = mx.nd.sparse.row_sparse_array(([[3.0]], [1]), shape=(2, 1))
+    after = {}
+    for stype in ("default", "row_sparse"):
+        after[stype] = mx.nd.array([[0.5], [0.5]]).tostype(stype)
+        opt.get_updater(opt.create("ftrl", learning_rate=0.1))(0, grad, after[stype])
+    moved = (15 - 3 - 0.01) / (3 + 1) * 0.1  # z = 3 - 3 * 0.5 / 0.1 and n = 9
+    np.testing.assert_allclose(after["default"].asnumpy(), [[0], [moved]], 1e-5)  # as in MXNet
+    np.testing.assert_allclose(after["row_sparse"].asnumpy(), [[0.5], [moved]], 1e-5)
+
+
 def test_nan_is_not_hidden_by_ftrl():
     (after,) = trace("ftrl", weight=np.ones(2), grads=[np.array([np.nan, 1])])
     assert np.isnan(after).tolist() == [True, False]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence, Sized
 from numbers import Integral
+from pathlib import Path
 from typing import Any
 
 from gnomon import ndarray as nd
@@ -13,6 +14,8 @@ from gnomon.ground.files import path_of
 from gnomon.recordio import MXIndexedRecordIO
 
 __all__ = ["ArrayDataset", "Dataset", "RecordFileDataset", "SimpleDataset"]
+
+Transform = Callable[[Any, Any], Any]
 
 
 class Dataset:
@@ -64,7 +67,7 @@ class Dataset:
         `lazy` changes a sample whenever it is asked for; else all are changed now.
         """
         check_functions("Dataset.transform", fn=fn)
-        changed = _Transformed(self, fn)
+        changed = _LazyTransformDataset(self, fn)
         return changed if lazy else SimpleDataset([changed[i] for i in range(len(self))])
 
     def transform_first(self, fn: Callable[..., Any], lazy: bool = True) -> Dataset:
@@ -86,7 +89,7 @@ class _Chosen(Dataset):
         return len(self._numbers)
 
 
-class _Transformed(Dataset):
+class _LazyTransformDataset(Dataset):
     """A data set whose samples a function changes."""
 
     def __init__(self, dataset: Dataset, fn: Callable[..., Any]) -> None:
@@ -173,3 +176,29 @@ class RecordFileDataset(Dataset):
 
     def __len__(self) -> int:
         return len(self._record.keys)
+
+
+class _DownloadedDataset(Dataset):
+    """Data and labels that `_get_data` puts into `_data` and `_label`, all at once.
+
+    The name is MXNet's, whose own fetches them; programs derive from it. `root` is the folder with
+    the files. A sample is a pair, or what `transform(data, label)` makes of it.
+    """
+
+    def __init__(self, root: str | os.PathLike[str], transform: Transform | None) -> None:
+        self._root = str(Path(root).expanduser())
+        self._transform = transform
+        self._data: Any = None
+        self._label: Any = None
+        self._get_data()
+
+    def _get_data(self) -> None:
+        """Hook: read the files in `self._root`."""
+        raise NotImplementedError(f"{type(self).__name__} must define _get_data()")
+
+    def __getitem__(self, idx: int) -> Any:
+        pair = self._data[idx], self._label[idx]
+        return pair if self._transform is None else self._transform(*pair)
+
+    def __len__(self) -> int:
+        return len(self._label)

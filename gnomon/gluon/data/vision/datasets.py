@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from gnomon import ndarray as nd
 from gnomon.base import FormatError, MissingFileError, ParamError, complaint, shown
-from gnomon.gluon.data.dataset import Dataset, RecordFileDataset
+from gnomon.gluon.data.dataset import Dataset, RecordFileDataset, Transform, _DownloadedDataset
 from gnomon.gluon.utils import check_sha1, download  # noqa: F401  MXNet's has it
 from gnomon.ground.files import read_bytes
 from gnomon.io.source import read
@@ -28,61 +28,44 @@ __all__ = [
     "ImageRecordDataset",
 ]
 
-Transform = Callable[[Any, Any], Any]
 ENDINGS = (".jpg", ".jpeg", ".png")
 HOME = Path("~") / ".mxnet" / "datasets"
 
 
-class LocalDataset(Dataset):
-    """Images and labels in files of a folder, all read at once.
-
-    A sample is an image (height, width, channels) as an NDArray of uint8, and its label as an
-    int32; or what `transform(image, label)` makes of them.
+def _found(data_set: Any, names: Sequence[str], *folders: str) -> list[Path]:
+    """The files called `names`, or with `.gz` behind, in its folder or one of `folders` in it.
 
     Raises:
         MissingFileError: files are missing; says which, and where they are looked for.
-        FormatError: a file is not what its name says.
     """
-
-    def __init__(self, root: str | os.PathLike[str], transform: Transform | None) -> None:
-        self._root = Path(root).expanduser()
-        self._transform = transform
-        images, self._label = self._read()
-        self._data = nd.array(images, dtype="uint8")
-
-    def _read(self) -> tuple[np.ndarray, np.ndarray]:
-        """Hook: the images (number, height, width, channels) and the labels."""
-        raise NotImplementedError(f"{type(self).__name__} must define _read()")
-
-    def _found(self, names: Sequence[str], *folders: str) -> list[Path]:
-        """The files called `names`, or with `.gz` behind, in the folder or one of `folders`."""
-        found, missing = [], []
-        for name in names:
-            places = (self._root / f / n for f in ("", *folders) for n in (name, f"{name}.gz"))
-            path = next((p for p in places if p.is_file()), None)
-            (missing if path is None else found).append(name if path is None else path)
-        if missing:
-            raise MissingFileError(
-                f"{type(self).__name__}: {', '.join(missing)} (or with .gz) not found in "
-                f"{self._root}: put the files there; nothing is fetched"
-            )
-        return found  # type: ignore[return-value]
-
-    def __getitem__(self, idx: int) -> Any:
-        pair = self._data[idx], self._label[idx]
-        return pair if self._transform is None else self._transform(*pair)
-
-    def __len__(self) -> int:
-        return len(self._label)
+    root = Path(data_set._root)
+    found, missing = [], []
+    for name in names:
+        places = (root / f / n for f in ("", *folders) for n in (name, f"{name}.gz"))
+        path = next((p for p in places if p.is_file()), None)
+        (missing if path is None else found).append(name if path is None else path)
+    if missing:
+        raise MissingFileError(
+            f"{type(data_set).__name__}: {', '.join(missing)} (or with .gz) not found in "
+            f"{root}: put the files there; nothing is fetched"
+        )
+    return found  # type: ignore[return-value]
 
 
-class MNIST(LocalDataset):
+class MNIST(_DownloadedDataset):
     """Handwritten digits, from the four files of MNIST, packed by gzip or not.
+
+    A sample is an image (height, width, channels) as an NDArray of uint8, and its label as an
+    int32; or what `transform(image, label)` makes of them.
 
     Args:
         root: the folder with the files.
         train: the 60,000 images for training, else the 10,000 for tests.
         transform: function of (image, label).
+
+    Raises:
+        MissingFileError: files are missing; says which, and where they are looked for.
+        FormatError: a file is not what its name says.
     """
 
     _home = "mnist"
@@ -96,14 +79,15 @@ class MNIST(LocalDataset):
         self._train = train
         super().__init__(HOME / self._home if root is None else root, transform)
 
-    def _read(self) -> tuple[np.ndarray, np.ndarray]:
+    def _get_data(self) -> None:
         part = "train" if self._train else "t10k"
         names = [f"{part}-images-idx3-ubyte", f"{part}-labels-idx1-ubyte"]
-        images, labels = (_idx(path) for path in self._found(names))
+        images, labels = (_idx(path) for path in _found(self, names))
         if images.ndim != 3 or len(images) != len(labels):
             got = f"{images.shape} images, {labels.shape} labels"
             raise FormatError(f"{self._root}: expected an image for each label, got {got}")
-        return images[..., None], labels.astype(np.int32)
+        self._data = nd.array(images[..., None], dtype="uint8")
+        self._label = labels.astype(np.int32)
 
 
 def _idx(path: Path) -> np.ndarray:
@@ -126,8 +110,10 @@ class FashionMNIST(MNIST):
     _home = "fashion-mnist"
 
 
-class CIFAR10(LocalDataset):
+class CIFAR10(_DownloadedDataset):
     """Photographs 32 wide in ten classes, from the files of its binary version.
+
+    Samples and errors are as those of `MNIST`.
 
     Args:
         root: the folder with the files, or with their folder `cifar-10-batches-bin`.
@@ -149,17 +135,18 @@ class CIFAR10(LocalDataset):
     def _names(self) -> list[str]:
         return [f"data_batch_{k}.bin" for k in range(1, 6)] if self._train else ["test_batch.bin"]
 
-    def _read(self) -> tuple[np.ndarray, np.ndarray]:
+    def _get_data(self) -> None:
         width = 3072 + self._labels
         rows = []
-        for path in self._found(self._names(), self._folder):
+        for path in _found(self, self._names(), self._folder):
             data = np.frombuffer(read(type(self).__name__, path), np.uint8)
             if data.size % width:
                 raise FormatError(f"{path}: expected rows of {width} bytes, got {data.size} bytes")
             rows.append(data.reshape(-1, width))
         whole = np.concatenate(rows)
         images = whole[:, self._labels :].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
-        return images, whole[:, self._column].astype(np.int32)
+        self._data = nd.array(images, dtype="uint8")
+        self._label = whole[:, self._column].astype(np.int32)
 
 
 class CIFAR100(CIFAR10):
@@ -185,9 +172,9 @@ class CIFAR100(CIFAR10):
     def _names(self) -> list[str]:
         return ["train.bin" if self._train else "test.bin"]
 
-    def _read(self) -> tuple[np.ndarray, np.ndarray]:
+    def _get_data(self) -> None:
         self._column = int(self._fine)
-        return super()._read()
+        super()._get_data()
 
 
 def decoded(data: bytes, flag: int) -> nd.NDArray:
@@ -241,10 +228,14 @@ class ImageFolderDataset(Dataset):
         flag: int = 1,
         transform: Transform | None = None,
     ) -> None:
-        self._root, self._flag, self._transform = Path(root).expanduser(), flag, transform
-        if not self._root.is_dir():
-            raise MissingFileError(f"ImageFolderDataset: there is no folder {self._root}")
-        folders = sorted(p for p in self._root.iterdir() if p.is_dir())
+        self._root, self._flag, self._transform = str(Path(root).expanduser()), flag, transform
+        self._list_images(self._root)
+
+    def _list_images(self, root: str) -> None:
+        """Make `synsets` and `items`, pairs of path and label; subclasses have their own rules."""
+        if not Path(root).is_dir():
+            raise MissingFileError(f"ImageFolderDataset: there is no folder {root}")
+        folders = sorted(p for p in Path(root).iterdir() if p.is_dir())
         self.synsets = [folder.name for folder in folders]
         self.items: list[tuple[str, int]] = []
         for label, folder in enumerate(folders):
