@@ -47,7 +47,6 @@ ELSEWHERE = {
     "image.detection": "image",
     "image.image": "image",
     "initializer.registry": "registry",
-    "io._init_data": "io.array_iter._init_data",
     "io.utils": "io",
     "kvstore.kvstore": "kvstore",
     "kvstore.kvstore_server": "kvstore",

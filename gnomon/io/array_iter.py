@@ -180,11 +180,6 @@ def _init_data(data: Any, allow_empty: bool, default_name: str, argument: str = 
     return [(name, _as_ndarray(argument, name, array)) for name, array in data.items()]
 
 
-def _init_data(data: Any, allow_empty: bool, default_name: str) -> Named:
-    """Named arrays as MXNet's own function makes them, which iterators of programs call."""
-    return named_arrays("data", data, default_name, allow_empty)
-
-
 def _as_ndarray(argument: str, name: str, array: Any) -> Any:
     if isinstance(array, nd.NDArray):
         return array
