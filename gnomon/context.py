@@ -133,6 +133,11 @@ class Context(Frozen, metaclass=_Contexts):
     def __reduce__(self) -> tuple[Any, ...]:
         return Context, (self.device_type, self.device_id)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """The state of a pickle that MXNet wrote."""
+        put(self, "device_typeid", state["device_typeid"])
+        put(self, "device_id", state["device_id"])
+
     def __enter__(self) -> Context:
         self._default_ctx.stack.append(self)
         return self

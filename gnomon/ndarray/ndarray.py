@@ -13,7 +13,7 @@ import numpy as np
 
 from gnomon import engine
 from gnomon.base import GnomonError, ParamError, complaint
-from gnomon.context import present
+from gnomon.context import cpu, present
 from gnomon.ground.record import put
 from gnomon.ndarray.api import dlpack, functions, serialize
 from gnomon.ndarray.api.arithmetic import Arithmetic, combine, is_number
@@ -43,7 +43,19 @@ class NDArray(Arithmetic, Indexing, Methods, Array, main=True):
     shown_as: ClassVar[str] = "NDArray"  # where the elements are printed
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise TypeError("NDArray: use nd.array, nd.zeros, nd.ones, nd.full or nd.empty")
+        begins = len(args) == 1 and args[0] is None  # as pickles of MXNet do, which go on below
+        if not begins or kwargs or type(self) is not NDArray:
+            raise TypeError("NDArray: use nd.array, nd.zeros, nd.ones, nd.full or nd.empty")
+        self._become(Array._around(np.zeros(1, np.float32), cpu()))
+
+    def __setstate__(self, state: Any) -> None:
+        """The state of a pickle that MXNet wrote: the bytes of a record."""
+        self._become(restore(bytes(state["handle"]), "cpu(0)"))
+
+    def _become(self, other: Array) -> None:
+        """Take over all that another new array is, once it has its memory."""
+        for name in ("_chunk", "_offset", "_layout", "_tape", "_pending_in"):
+            put(self, name, getattr(other, name))
 
     # --- as Python sees it ----------------------------------------------------------------------
 

@@ -48,8 +48,8 @@ class Symbol(Arithmetic, Methods):
 
     __slots__ = ("_graph",)
 
-    def __init__(self, entries: Iterable[Entry]) -> None:
-        self._graph = Graph(entries)
+    def __init__(self, entries: Iterable[Entry] | None) -> None:
+        self._graph = Graph(entries or ())  # None: `__setstate__` follows
 
     @property
     def _entries(self) -> tuple[Entry, ...]:
@@ -246,6 +246,10 @@ class Symbol(Arithmetic, Methods):
 
     def __reduce__(self) -> tuple[Any, tuple[str]]:
         return load_json, (self.tojson(remove_amp_cast=False),)
+
+    def __setstate__(self, state: dict[str, str]) -> None:
+        """The state of a pickle that MXNet wrote."""
+        self._graph = load_json(state["handle"])._graph
 
     # execution ------------------------------------------------------------------------------
 
