@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from itertools import compress
 from typing import Any, ClassVar, SupportsFloat
 
 import numpy as np
@@ -242,14 +243,23 @@ class Optimizer(KeywordHints):
                 push_sparse(item, self._lazy, functools.partial(self._push_one, index))
             return
         rates = self._rates(given)
-        settings = tuple(
-            [v for k, v in self.__dict__.items() if type(v) in _NUMBERS and k not in _NOT_COMPILED]
-        )
+        settings = self._settings(given)
         fused = self._fused.get(settings)
         if fused is None:
             self._fused.clear()
             fused = self._fused[settings] = FusedUpdates(self.formula)
         fused.push(given, rates, join)
+
+    def _settings(self, given: Given) -> tuple[Any, ...]:
+        """The attributes that are constants of the formula."""
+        own = self.__dict__
+        kinds = (*own, *map(type, own.values()))
+        if kinds != given.kinds:
+            given.kinds = kinds
+            given.compiled = [
+                type(v) in _NUMBERS and k not in _NOT_COMPILED for k, v in own.items()
+            ]
+        return tuple(compress(own.values(), given.compiled))
 
     def _push_one(self, index: Any, item: Item) -> None:
         self._push(Given((index,), (item.weight,), (item.grad,), (item.states,), [item]))

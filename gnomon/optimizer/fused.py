@@ -28,8 +28,7 @@ from gnomon.runtime.execution.stream import Pair
 from gnomon.runtime.statements.prepare import Store
 
 _PLACE = attrgetter("_address")
-#: where an array is: pending, or in which memory
-_MEMORY = attrgetter("_pending_in", "_chunk.address", "_offset")
+_MEMORY = attrgetter("_chunk", "_offset")  #: where an array is; what is pending gets its memory
 
 Exprs = Sequence[Expr]
 #: (weight, gradient, states, rates) -> the new weight and the new states, all of one dtype
@@ -83,14 +82,15 @@ class Given:
     State: `rates` are those of the last time, made of `numbers`. `counts` is the dictionary in
     which all of it has the count `count`; None where counts differ. `is_plain` says that no factor
     is on any rate, as of `changes` and the table `things`; `is_usual` that arrays are of the usual
-    class, `is_sparse` that one is in sparse storage. `bound` is the work of `owner` on the arrays
-    where they were in `memory`.
+    class, `is_sparse` that one is in sparse storage. `compiled` says which of the optimizer's
+    attributes are constants of the formula, while their names and kinds are `kinds`. `bound` is the
+    work of `owner` on the arrays where they were in `memory`.
     """
 
     __slots__ = (
-        "arrays", "bound", "changes", "count", "counts", "grads", "indices", "is_plain",
-        "is_sparse", "is_steady", "is_usual", "items", "memory", "numbers", "owner", "rates",
-        "states", "things", "weights",
+        "arrays", "bound", "changes", "compiled", "count", "counts", "grads", "indices", "is_plain",
+        "is_sparse", "is_steady", "is_usual", "items", "kinds", "memory", "numbers", "owner",
+        "rates", "states", "things", "weights",
     )  # fmt: skip
 
     def __init__(
@@ -117,6 +117,8 @@ class Given:
         self.things: Any = None
         self.changes = -1
         self.is_plain = False
+        self.compiled: list[bool] = []
+        self.kinds: tuple[Any, ...] = ()
         self.owner: Any = None
         self.memory: list[Any] = []
         self.bound: Bound | None = None
@@ -154,7 +156,8 @@ class Bound:
     """The updates of some arrays as native work of their own, to be run one at a time."""
 
     __slots__ = (
-        "_keep", "_last", "_memory", "_places", "_rates", "_words", "reads", "step", "writes",
+        "_keep", "_last", "_memory", "_packed", "_pairs", "_places", "_rates", "_words", "reads",
+        "step", "writes",
     )  # fmt: skip
 
     def __init__(self, batch: Batch, arrays: Sequence[Any], written: Sequence[int], count: int):
@@ -167,6 +170,8 @@ class Bound:
         self._keep = list(arrays)
         self._rates, self._words = Struct(f"{count}d"), Struct(f"{count}q")
         self._last: Sequence[float] = ()  # the rates in memory
+        self._packed: Sequence[float] = ()  # the rates that the pairs are of
+        self._pairs: list[Pair] = []
 
     def put(self, rates: Sequence[float]) -> None:
         """Set the rates that the next run reads."""
@@ -178,8 +183,11 @@ class Bound:
     def pairs(self, rates: Sequence[float]) -> list[Pair]:
         """What `put` puts where; from then on, what is in memory is not known."""
         self._last = ()
-        words = self._words.unpack(self._rates.pack(*rates))
-        return list(zip(self._places, words, strict=True))
+        if rates is not self._packed:
+            words = self._words.unpack(self._rates.pack(*rates))
+            self._pairs = list(zip(self._places, words, strict=True))
+            self._packed = rates
+        return self._pairs
 
 
 #: takes over an update with its rates, and says whether it did
