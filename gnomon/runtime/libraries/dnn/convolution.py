@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any
 
 from gnomon.runtime.execution import threads
 from gnomon.runtime.libraries.dnn.geometry import Convolution, pieces
@@ -32,9 +30,6 @@ from gnomon.runtime.libraries.dnn.primitives import (
     weight_primitive,
 )
 from gnomon.shape import prod
-
-Make = Callable[[], DnnStep]
-Layouts = tuple[tuple[str, Layout], ...]
 
 _GRAIN = 2_000_000  # multiply-adds below which another thread does not pay
 _SLICE = 1 << 20  # bytes of a slice's data and output together
@@ -59,7 +54,13 @@ def convolution_forward(
         DeviceError: oneDNN is not available.
         Unsupported: oneDNN does not do it.
     """
-    return _kept(_forward, threads.num_threads(), conv, name, (*layouts.items(),), bias, relu)()
+    operands = ("data", "weight", "out", *(("bias",) if bias else ()))
+    make = functools.partial(forward_primitive, bias=bias, relu=relu)
+    ours = sides(layouts, data=conv.data, weight=conv.grouped, out=conv.out)
+    work = _Streamed(conv, make, ours, ("src", "weights", "dst"))
+    if bias:
+        work.extra["bias"] = Side(4, conv.weight[:1], PLAIN).whole()
+    return work.step(name, operands)
 
 
 def convolution_backward_data(
@@ -72,7 +73,9 @@ def convolution_backward_data(
 
     Operands to bind: `grad`, `weight`, `out`; raises as `convolution_forward`.
     """
-    return _kept(_backward_data, threads.num_threads(), conv, name, (*layouts.items(),))()
+    ours = sides(layouts, out=conv.data, weight=conv.grouped, grad=conv.out)
+    work = _Streamed(conv, data_primitive, ours, ("diff_src", "weights", "diff_dst"))
+    return work.step(name, ("out", "weight", "grad"))
 
 
 def convolution_backward_weight(
@@ -87,35 +90,9 @@ def convolution_backward_weight(
     Operands to bind: `data`, `out`, `grad`, and `bias`, the gradient of the bias, where there is
     one; raises as `convolution_forward`.
     """
-    return _kept(_backward_weight, threads.num_threads(), conv, name, (*layouts.items(),), bias)()
-
-
-@functools.lru_cache(maxsize=512)
-def _kept(make: Callable[..., Make], count: int, *given: Any) -> Make:
-    """What `make` gives where so many threads share the work: networks repeat their layers."""
-    return make(*given)
-
-
-def _forward(conv: Convolution, name: str, layouts: Layouts, bias: bool, relu: bool) -> Make:
-    operands = ("data", "weight", "out", *(("bias",) if bias else ()))
-    make = partial(forward_primitive, bias=bias, relu=relu)
-    ours = sides(dict(layouts), data=conv.data, weight=conv.grouped, out=conv.out)
-    work = _Streamed(conv, make, ours, ("src", "weights", "dst"))
-    if bias:
-        work.extra["bias"] = Side(4, conv.weight[:1], PLAIN).whole()
-    return work.steps(name, operands)
-
-
-def _backward_data(conv: Convolution, name: str, layouts: Layouts) -> Make:
-    ours = sides(dict(layouts), out=conv.data, weight=conv.grouped, grad=conv.out)
-    work = _Streamed(conv, data_primitive, ours, ("diff_src", "weights", "diff_dst"))
-    return work.steps(name, ("out", "weight", "grad"))
-
-
-def _backward_weight(conv: Convolution, name: str, layouts: Layouts, bias: bool) -> Make:
-    ours = sides(dict(layouts), data=conv.data, out=conv.grouped, grad=conv.out)
+    ours = sides(layouts, data=conv.data, out=conv.grouped, grad=conv.out)
     work = _Gathered(conv, bias, ours)
-    return work.steps(name, ("data", "out", "grad", *(("bias",) if bias else ())))
+    return work.step(name, ("data", "out", "grad", *(("bias",) if bias else ())))
 
 
 def _number_of_tasks(conv: Convolution) -> int:
@@ -169,10 +146,10 @@ class _Streamed:
         self.arena = Arena()
         self.weights: dict[Description, Place] = {}
 
-    def steps(self, name: str, operands: tuple[str, ...]) -> Make:
-        """What makes steps whose `operands` are those of `sides`, then those of `extra`."""
+    def step(self, name: str, operands: tuple[str, ...]) -> DnnStep:
+        """The step whose `operands` are those of `sides`, then those of `extra`."""
         conv = self.conv
-        choose(self.sides, self.theirs, partial(self.make, conv))
+        choose(self.sides, self.theirs, functools.partial(self.make, conv))
         shares = [self._slices(*run) for run in pieces(conv.data[0], _number_of_tasks(conv))]
         found = self._primitive(shares[0][0][1])
         counts = {count for share in shares for _, count in share}
@@ -180,7 +157,7 @@ class _Streamed:
         moved = 4 * (prod(conv.data) + prod(conv.weight) + prod(conv.out))
         phase = Phase(name, [self._task(s) for s in shares], moved, 2 * conv.work)
         layouts = dict(zip(operands, (side.layout for side in self.sides), strict=False))
-        return partial(DnnStep, name, operands, [phase], self.arena, found.name, copies, layouts)
+        return DnnStep(name, operands, [phase], self.arena, found.name, copies, layouts)
 
     def _slices(self, start: int, count: int) -> list[tuple[int, int]]:
         """One task's share of the batch, cut to what the cache holds."""
@@ -254,25 +231,24 @@ class _Gathered:
         self.shift = Side(4, conv.weight[:1], PLAIN)
         self.arena = Arena()
 
-    def steps(self, name: str, operands: tuple[str, ...]) -> Make:
-        """What makes steps whose `operands` are those of `sides`, then the bias if there is one."""
+    def step(self, name: str, operands: tuple[str, ...]) -> DnnStep:
+        """The step whose `operands` are those of `sides`, then the bias if there is one."""
         conv = self.conv
-        make = partial(weight_primitive, conv, bias=self.bias)
+        make = functools.partial(weight_primitive, conv, bias=self.bias)
         choose(self.sides, ("src", "diff_weights", "diff_dst"), make)
         shares = self._shares()
         found = self._primitive(shares[0][1])
-        their = found.operands["diff_weights"]
+        partial = found.operands["diff_weights"]
         if len(shares) == 1:
             phases = [
                 Phase(name, [self._task(*shares[0], self.weight.whole(), self.shift.whole())])
             ]
         else:
-            phases = self._partial_and_sum(name, shares, their)
+            phases = self._partial_and_sum(name, shares, partial)
         phases[0].flops = 2 * conv.work
         phases[0].bytes = 4 * (prod(conv.data) + prod(conv.weight) + prod(conv.out))
         layouts = dict(zip(operands, (side.layout for side in self.sides), strict=False))
-        given = name, operands, phases, self.arena, found.name
-        return partial(DnnStep, *given, layouts=layouts)
+        return DnnStep(name, operands, phases, self.arena, found.name, layouts=layouts)
 
     def _shares(self) -> list[tuple[int, int]]:
         """The tasks' shares of the batch; one where unequal shares want unequal layouts."""
@@ -301,19 +277,19 @@ class _Gathered:
         return task
 
     def _partial_and_sum(
-        self, name: str, shares: list[tuple[int, int]], their: Description
+        self, name: str, shares: list[tuple[int, int]], partial: Description
     ) -> list[Phase]:
         filters = self.conv.weight[0]
-        weights = self._rows_of_workspace(their, len(shares))
+        weights = self._rows_of_workspace(partial, len(shares))
         shifts = self._rows_of_workspace(plain((filters,)), len(shares))
         tasks = [
             self._task(*share, weight, shift)
             for share, weight, shift in zip(shares, weights, shifts, strict=True)
         ]
         dest = self.weight.whole()
-        whole = dest if dest.description == their else self._rows_of_workspace(their, 1)[0]
-        elements = their.nbytes // 4
-        parts = threads.num_threads() if their.nbytes >= _SHARE else 1
+        whole = dest if dest.description == partial else self._rows_of_workspace(partial, 1)[0]
+        elements = partial.nbytes // 4
+        parts = threads.num_threads() if partial.nbytes >= _SHARE else 1
         adding = [self._sum(weights, whole, *run) for run in pieces(elements, parts)]
         if self.bias:
             shift = self.shift.whole()

@@ -335,18 +335,22 @@ class DnnStep(Program):
     the operand `weight` are made at each run, unless `keep_copies` is called.
     """
 
-    __slots__ = ("_addresses", "copies", "implementation", "layouts", "operands", "workspace_bytes")
+    __slots__ = (
+        "_addresses", "_given", "copies", "implementation", "layouts", "operands",
+        "workspace_bytes",
+    )  # fmt: skip
 
     def __init__(
         self,
         name: str,
         operands: Sequence[str],
-        phases: Iterable[Phase],
+        phases: Sequence[Phase],
         arena: Arena,
         implementation: str,
         copies: Copies = NOTHING_COPIED,
         layouts: Mapping[str, Any] = NO_LAYOUTS,
     ) -> None:
+        self._given = name, operands, phases, arena, implementation, copies, layouts
         self.operands = tuple(operands)
         self.implementation = implementation
         self.copies = copies
@@ -374,6 +378,17 @@ class DnnStep(Program):
         """Where an operand is."""
         found: int = self._addresses.block.words[1 + self.operands.index(operand)]
         return found
+
+    def places(self) -> Sequence[int]:
+        """Where the operands are, in their order."""
+        return [self.address(name) for name in self.operands]
+
+    def moved(self, addresses: Sequence[int], owners: object) -> DnnStep:
+        """What was planned for this step, with memory objects and a workspace of its own."""
+        made = DnnStep(*self._given)
+        made.bind(*addresses)
+        made.keep = (made.keep, owners)
+        return made
 
     def bind(self, *addresses: int, **named: int) -> None:
         """From now on the operands, in the order of `operands` or by name, are at these addresses.
