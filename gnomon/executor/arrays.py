@@ -65,9 +65,7 @@ def is_array(value: Any) -> bool:
 
 def zeros(shape: Shape, ctx: Context, dtype: DType, stype: str = "default") -> Any:
     """A new array of zeros."""
-    if stype != "default":
-        return nd.zeros(shape, ctx, dtype.name, stype)
-    return of_zeros(tuple(shape), dtype, ctx)
+    return of_zeros(tuple(shape), dtype, ctx, stype)
 
 
 def dtype_of(array: Any) -> DType:

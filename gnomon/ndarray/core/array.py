@@ -34,6 +34,7 @@ from gnomon.ndarray.core.chunk import Chunk, allocate, cleared
 from gnomon.ndarray.core.convertible import convertible
 from gnomon.ndarray.core.elsewhere import ways
 from gnomon.ndarray.core.layout import Layout, dense, strided
+from gnomon.ndarray.core.storage_types import made
 from gnomon.ndarray.core.tape import Place
 from gnomon.profiler import autostart  # noqa: F401  begins where the settings say so
 from gnomon.runtime.ffi import ffi, pointer
@@ -308,8 +309,13 @@ def empty(shape: tuple[int, ...], dtype: DType, ctx: Context | None = None) -> A
     return Array._new(dense(shape, dtype), ctx or current_context())
 
 
-def of_zeros(shape: tuple[int, ...], dtype: DType, ctx: Context) -> Any:
-    """An array of zeros, at once: no operator is run, nothing is recorded."""
+def of_zeros(shape: tuple[int, ...], dtype: DType, ctx: Context, stype: str = "default") -> Any:
+    """An array of zeros, at once: no operator is run, nothing is recorded.
+
+    Large memory that is new from the system is not written for it.
+    """
+    if stype != "default":
+        return made(stype, shape, dtype, ctx)
     layout = dense(shape, dtype)
     way = ways.get(ctx.device_typeid)
     if way is not None:
