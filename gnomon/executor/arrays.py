@@ -65,7 +65,9 @@ def is_array(value: Any) -> bool:
 
 def zeros(shape: Shape, ctx: Context, dtype: DType, stype: str = "default") -> Any:
     """A new array of zeros."""
-    return of_zeros(tuple(shape), dtype, ctx, stype)
+    if stype != "default":
+        return nd.zeros(shape, ctx, dtype.name, stype)
+    return of_zeros(tuple(shape), dtype, ctx)
 
 
 def dtype_of(array: Any) -> DType:

@@ -8,7 +8,7 @@ from typing import Any
 from gnomon.base import ParamError, ShapeError, complaint, nearest
 from gnomon.context import current_context
 from gnomon.initializer import InitDesc
-from gnomon.ndarray.core.array import of_zeros
+from gnomon.ndarray.core.array import kept_zeros
 
 WHERE = "Module.init_params"
 
@@ -16,7 +16,7 @@ WHERE = "Module.init_params"
 def room_for(names: Sequence[str], arrays: Sequence[Sequence[Any]]) -> dict[str, Any]:
     """Arrays on the processor for parameters that live on devices."""
     return {
-        name: of_zeros(copies[0].shape, copies[0]._dtype, current_context(), copies[0].stype)
+        name: kept_zeros(copies[0].shape, copies[0]._dtype, current_context(), copies[0].stype)
         for name, copies in zip(names, arrays, strict=True)
     }
 

@@ -243,23 +243,17 @@ class Optimizer(KeywordHints):
                 push_sparse(item, self._lazy, functools.partial(self._push_one, index))
             return
         rates = self._rates(given)
-        settings = self._settings(given)
+        settings = self._settings()
         fused = self._fused.get(settings)
         if fused is None:
             self._fused.clear()
             fused = self._fused[settings] = FusedUpdates(self.formula)
         fused.push(given, rates, join)
 
-    def _settings(self, given: Given) -> tuple[Any, ...]:
+    def _settings(self) -> tuple[Any, ...]:
         """The attributes that are constants of the formula."""
         own = self.__dict__
-        kinds = (*own, *map(type, own.values()))
-        if kinds != given.kinds:
-            given.kinds = kinds
-            given.compiled = [
-                type(v) in _NUMBERS and k not in _NOT_COMPILED for k, v in own.items()
-            ]
-        return tuple(compress(own.values(), given.compiled))
+        return tuple(compress(own.values(), _constants((*own, *map(type, own.values())))))
 
     def _push_one(self, index: Any, item: Item) -> None:
         self._push(Given((index,), (item.weight,), (item.grad,), (item.states,), [item]))
@@ -483,6 +477,13 @@ class Optimizer(KeywordHints):
 OPTIMIZERS.serves(Optimizer)
 register: Callable[[type[Optimizer]], type[Optimizer]] = Optimizer.register
 create = Optimizer.create_optimizer
+
+
+@functools.lru_cache(maxsize=256)
+def _constants(named: tuple[Any, ...]) -> tuple[bool, ...]:
+    """Which attributes are constants of formulas, by the names of all and then their kinds."""
+    pairs = zip(named, named[len(named) // 2 :], strict=False)
+    return tuple(kind in _NUMBERS and name not in _NOT_COMPILED for name, kind in pairs)
 
 
 def _states(state: Any) -> tuple[Any, ...]:

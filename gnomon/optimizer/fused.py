@@ -82,15 +82,14 @@ class Given:
     State: `rates` are those of the last time, made of `numbers`. `counts` is the dictionary in
     which all of it has the count `count`; None where counts differ. `is_plain` says that no factor
     is on any rate, as of `changes` and the table `things`; `is_usual` that arrays are of the usual
-    class, `is_sparse` that one is in sparse storage. `compiled` says which of the optimizer's
-    attributes are constants of the formula, while their names and kinds are `kinds`. `bound` is the
-    work of `owner` on the arrays where they were in `memory`.
+    class, `is_sparse` that one is in sparse storage. `bound` is the work of `owner` on the arrays
+    where they were in `memory`.
     """
 
     __slots__ = (
-        "arrays", "bound", "changes", "compiled", "count", "counts", "grads", "indices", "is_plain",
-        "is_sparse", "is_steady", "is_usual", "items", "kinds", "memory", "numbers", "owner",
-        "rates", "states", "things", "weights",
+        "arrays", "bound", "changes", "count", "counts", "grads", "indices", "is_plain",
+        "is_sparse", "is_steady", "is_usual", "items", "memory", "numbers", "owner", "rates",
+        "states", "things", "weights",
     )  # fmt: skip
 
     def __init__(
@@ -117,8 +116,6 @@ class Given:
         self.things: Any = None
         self.changes = -1
         self.is_plain = False
-        self.compiled: list[bool] = []
-        self.kinds: tuple[Any, ...] = ()
         self.owner: Any = None
         self.memory: list[Any] = []
         self.bound: Bound | None = None

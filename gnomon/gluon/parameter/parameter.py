@@ -23,7 +23,7 @@ from gnomon.context import Context, cpu, current_context
 from gnomon.dtype import wanted as wanted_dtype
 from gnomon.gluon.parameter.given import Deferred, Loadable, check_initializers, contexts
 from gnomon.gluon.parameter.shapes import Shape, as_shape, merged, shape_is_known
-from gnomon.ndarray.core.array import of_zeros
+from gnomon.ndarray.core.array import kept_zeros
 from gnomon.ndarray.core.tape import changes
 from gnomon.ops.infer import zero_is_unknown
 
@@ -221,7 +221,7 @@ class Parameter(KeywordHints):
         try:
             with autograd.pause():
                 if data is None:
-                    data = of_zeros(self._shape, wanted_dtype(self._dtype), cpu(), self._stype)
+                    data = kept_zeros(self._shape, wanted_dtype(self._dtype), cpu(), self._stype)
                     described = initializer.InitDesc(self.name, {"__init__": init})
                     initializer.create(default_init)(described, data)
                 self._init_impl(data, ctx)
@@ -259,7 +259,7 @@ class Parameter(KeywordHints):
             self._data = [x._detached() for x in arrays]
             return
         dtype = wanted_dtype(self._dtype)
-        self._grad = [of_zeros(x.shape, dtype, x.context, self._grad_stype) for x in arrays]
+        self._grad = [kept_zeros(x.shape, dtype, x.context, self._grad_stype) for x in arrays]
         autograd.mark_variables(arrays, self._grad, self._grad_req)
 
     def set_data(self, data: Any) -> None:

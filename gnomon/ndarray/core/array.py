@@ -309,15 +309,25 @@ def empty(shape: tuple[int, ...], dtype: DType, ctx: Context | None = None) -> A
     return Array._new(dense(shape, dtype), ctx or current_context())
 
 
-def of_zeros(shape: tuple[int, ...], dtype: DType, ctx: Context, stype: str = "default") -> Any:
+def of_zeros(shape: tuple[int, ...], dtype: DType, ctx: Context) -> Any:
     """An array of zeros, at once: no operator is run, nothing is recorded.
 
     Large memory that is new from the system is not written for it.
     """
-    if stype != "default":
-        return made(stype, shape, dtype, ctx)
     layout = dense(shape, dtype)
     way = ways.get(ctx.device_typeid)
     if way is not None:
         return way.zeros(layout, ctx)
     return Array._at(cleared(layout.nbytes, ctx), layout)
+
+
+def kept_zeros(shape: tuple[int, ...], dtype: DType, ctx: Context, stype: str = "default") -> Any:
+    """As `of_zeros`, in any storage; zeros that are a value: a write that does not run keeps them.
+
+    Room for results is lost with what should have computed them.
+    """
+    if stype != "default":
+        return made(stype, shape, dtype, ctx)
+    array = of_zeros(shape, dtype, ctx)
+    put(array._chunk, "version", 1)
+    return array

@@ -143,7 +143,6 @@ def cleared(nbytes: int, ctx: Context) -> Pooled:
     _, make = _ways or _natively()
     address, shelf = _pool(ctx).take_cleared(nbytes)
     made: Pooled = make(address, shelf, nbytes, ctx)
-    put(made, "version", 1)  # zeros are a value: they stay where a write does not run
     return made
 
 
