@@ -39,7 +39,7 @@ def function(registered: str, name: str, module: str) -> Callable[..., Any]:
         out = None
         if kwargs:
             out = kwargs.pop("out", None)
-            if not names.isdisjoint(kwargs):
+            if kwargs and not names.isdisjoint(kwargs):
                 args = _in_place(cls, args, kwargs)
         if args and args[-1] is None and not many and len(args) <= count:
             args = _without_end(args)
