@@ -213,8 +213,8 @@ class Engine(Lifecycle):
         `take_back`, to push it joined with what comes right after. For live variables, each listed
         once.
         """
-        for var in mutate_vars:
-            if var.pending_readers:
+        if any(map(PENDING_READERS, mutate_vars)):
+            for var in mutate_vars:
                 var.push_pending_readers()
         job = make_job(fn, INLINE, tuple(const_vars), tuple(mutate_vars), ctx, 0, name)
         self._flush()

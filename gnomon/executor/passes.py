@@ -96,32 +96,21 @@ class Passes(Executor):
         given: Sequence[Any],
         heads: Sequence[Any],
         dests: Sequence[Any],
-        grads: Sequence[Any],
+        grads: Sequence[Gift],
         states: Sequence[Gift] = (),
         drawn: Positions | None = None,
     ) -> None:
         """Compute the outputs of `given` behind the losses into `dests`, and the gradients.
 
-        `heads` are the gradients of losses that are none by themselves. Gradients of arguments are
-        copied into `grads`, one an argument, where that is not None; so are `states`, pairs of what
-        is bound and where it goes. Random numbers are those at `drawn`.
+        `heads` are the gradients of losses that are none by themselves. `grads` and `states` are
+        pairs of what is bound, and where it is copied. Random numbers are those at `drawn`.
         """
         feeds, run = list(zip(self._fed, given, strict=True)), self._only
         feeds += [(x, heads[k]) for k, x in self._head_arrays]
         shown = self.outputs[len(self.outputs) - len(dests) :]
-        gifts = list(zip(shown, dests, strict=True))
-        gifts += self._leaving(grads)
-        gifts += states
+        gifts = [*zip(shown, dests, strict=True), *grads, *states]
         latest.pushed = run.forward_backward(feeds, gifts, drawn)
         self.arena.content = None
-
-    def _leaving(self, grads: Sequence[Any]) -> list[Gift]:
-        """Where gradients of arguments go that are not None."""
-        return [(g, x) for g, x in zip(self.grad_arrays, grads, strict=True) if x is not None]
-
-    def back_into(self, heads: Sequence[Any], grads: Sequence[Any]) -> None:
-        """Compute the gradients behind `forward_into`, as `both_into` does."""
-        self.backward_into(heads, self._leaving(grads))
 
     def backward_into(self, heads: Sequence[Any], gifts: Sequence[Gift]) -> None:
         """Compute the gradients, given those of the outputs; `gifts` are copied out behind."""

@@ -22,6 +22,7 @@ from gnomon.executor.inputs import hidden
 from gnomon.executor.network import Bound
 from gnomon.executor.passes import Passes
 from gnomon.executor.programs.draws import Positions
+from gnomon.executor.train_step import Gift
 from gnomon.graph.gradient import look
 from gnomon.graph.node import Entry, Graph, Node
 from gnomon.ground.collector import resting
@@ -30,6 +31,7 @@ from gnomon.ndarray.core.layout import dense
 from gnomon.ndarray.core.tape import Leaf, passes
 from gnomon.ndarray.lazy.marks import Mark, Operand, needed
 from gnomon.ndarray.lazy.notes import Shares
+from gnomon.ndarray.lazy.recorded import ways
 from gnomon.ops import registry
 from gnomon.runtime.devices import pool
 
@@ -191,7 +193,7 @@ class Plan:
         fixed = {k for k, _, _ in self.stays}
         self.fed = [k for k in network.operands if k not in fixed]
         self._states: list[tuple[int, Any]] = []
-        self.passes, self._grads = self._bound(network, operands, leaves, train)
+        self.passes, self._shared = self._bound(network, operands, leaves, train)
         self._draws: list[tuple[int, int]] = []  # the operator of each draw, and which of its
         for k, name in enumerate(self.passes.draws):
             if name not in network.draws:
@@ -204,12 +206,12 @@ class Plan:
         operands: Sequence[Operand],
         leaves: dict[int, Leaf],
         train: bool,
-    ) -> tuple[Passes, list[int | None]]:
-        """The executor, and the number of the operand whose share each of its gradients is."""
+    ) -> tuple[Passes, list[tuple[int, Any]]]:
+        """The executor, and those of its gradients that are shares, with their operands."""
         args: dict[Node, Any] = {}
         grads: dict[Node, Any] = {}
         requests: dict[Node, str] = {}
-        shares: dict[Node, int] = {}
+        shares: list[tuple[int, Any]] = []
         for k, node in network.operands.items():
             x = operands[k]
             if k not in self.fed:
@@ -223,7 +225,8 @@ class Plan:
             elif k in self.flows:
                 layout = x.layout
                 grads[node] = of_zeros(layout.shape, layout.dtype, self.ctx)
-                requests[node], shares[node] = "write", k
+                requests[node] = "write"
+                shares.append((k, grads[node]))
         order = network._graph.arguments
         bound = Bound(
             [args[n] for n in order],
@@ -234,8 +237,7 @@ class Plan:
         self._states = [(k, args[network.operands[k]]) for k in network.changed]
         inputs = [args[network.operands[k]] for k in self.fed]
         arena = _arena(self.ctx, self.depth)
-        found = Passes(network, self.ctx, bound, inputs, train, arena, network.losses)
-        return found, [shares.get(n) for n in order]
+        return Passes(network, self.ctx, bound, inputs, train, arena, network.losses), shares
 
     def _input(self, layout: Any) -> Any:
         """An array for what is fed; read once where both passes are one call."""
@@ -282,7 +284,7 @@ class Plan:
     def backward(self, operands: Sequence[Operand], grads: Sequence[Any]) -> Shares:
         """The shares of gradients; all other gradients are stored."""
         shares = self._shares(operands)
-        self.passes.back_into(grads, self._into(shares))
+        self.passes.backward_into(grads, self._into(shares))
         return self._stored(operands, shares)
 
     def _begun(
@@ -299,9 +301,9 @@ class Plan:
         """New arrays for the gradients that are stored nowhere, by operand."""
         return {k: _like(operands[k].layout, self.ctx) for k in self.flows}
 
-    def _into(self, shares: Mapping[int, Any]) -> list[Any]:
-        """Where the gradient of each argument goes to, None where it is stored."""
-        return [None if k is None else shares[k] for k in self._grads]
+    def _into(self, shares: Mapping[int, Any]) -> list[Gift]:
+        """The gradients that are shares, and where they are copied."""
+        return [(grad, shares[k]) for k, grad in self._shared]
 
     def _stored(self, operands: Sequence[Operand], shares: Mapping[int, Any]) -> Shares:
         """Tell variables that their gradients were stored; the others, with their places."""
@@ -364,8 +366,11 @@ class Planned:
         Raises:
             Unplanned: nor may it later.
         """
-        moved = self._plan.moved(operands)
-        if moved or self._plan.passes.is_poisoned:
+        plan = self._plan
+        if not plan.passes.is_poisoned and ways.lie_there(operands, plan.stays, plan.stores):
+            return plan
+        moved = plan.moved(operands)
+        if moved or plan.passes.is_poisoned:
             self._loose.update(moved)
             self._plan = self._made(operands)
         for x in operands:

@@ -69,14 +69,12 @@ class Joined(NamedTuple):
         What is written is not among those that are read, even where both are done.
         """
         const, mutate = self.const, self.mutate
-        if more := {*reads} - self.taken:
-            const = (*const, *more)
-        if gifts:
-            written = {x._chunk for _, x in gifts}
-            mutate = (*mutate, *(written.difference(mutate)))
-            if not written.isdisjoint(const):
-                const = tuple([v for v in const if v not in written])
-        return const, mutate
+        written = {x._chunk for _, x in gifts}
+        more = {*reads} - self.taken - written
+        if not written.isdisjoint(self.taken):
+            const = tuple([v for v in const if v not in written])
+            written.difference_update(mutate)
+        return (*const, *more), (*mutate, *written)
 
 
 def joined(steps: Iterable[Step], reads: Iterable[Var], writes: Iterable[Var], name: str) -> Joined:
@@ -286,7 +284,8 @@ class Pass:
         whole = self._joined.get((*before.loads, *behind)) or self._of(before.loads, behind)
         before.program = whole.program
         before.puts.append((after, numbers))
-        self._push(before, *whole.touched(job.const, before.keep[1]))
+        feeds, gifts = before.keep
+        self._push(before, *whole.touched([x._chunk for _, x in feeds], gifts))
         return True
 
     def _load(self, dest: Any) -> Load:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gnomon import ndarray as nd
 from gnomon.base import ParamError, ShapeError, complaint, nearest
+from gnomon.context import current_context
 from gnomon.initializer import InitDesc
+from gnomon.ndarray.core.array import kept_zeros
 
 WHERE = "Module.init_params"
 
@@ -15,7 +16,7 @@ WHERE = "Module.init_params"
 def room_for(names: Sequence[str], arrays: Sequence[Sequence[Any]]) -> dict[str, Any]:
     """Arrays on the processor for parameters that live on devices."""
     return {
-        name: nd.zeros(copies[0].shape, dtype=copies[0].dtype, stype=copies[0].stype)
+        name: kept_zeros(copies[0].shape, copies[0]._dtype, current_context(), copies[0].stype)
         for name, copies in zip(names, arrays, strict=True)
     }
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Protocol, Self, TypeVar, cast
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, complaint, shown
 from gnomon.dtype import DType
@@ -120,8 +120,9 @@ class Op:
         ParamError for an unknown name, a missing field, a value out of range.
         """
         try:
-            apart = kinds(given.values())
-            return cast("Self", _parsed(cast("Any", cls), tuple(given.items()), apart))
+            kind: Any = cls
+            found: Self = _parsed(kind, tuple(given.items()), kinds(given.values()))
+            return found
         except TypeError:  # a list among the values has no hash
             return cls(**given)
 
@@ -392,9 +393,9 @@ def made_of(op: Op, numbers: Mapping[str, float]) -> Op:
 
 
 @functools.lru_cache(maxsize=4096)
-def _parsed(cls: Any, items: tuple[tuple[str, Any], ...], kinds: tuple[type, ...]) -> Op:
+def _parsed(cls: Any, items: tuple[tuple[str, Any], ...], kinds: tuple[type, ...]) -> Any:
     """`kinds` keeps values apart that are equal as keys and differ as attributes."""
-    return cast("Op", cls(**dict(items)))
+    return cls(**dict(items))
 
 
 def op(

@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from itertools import compress
 from typing import Any, ClassVar, SupportsFloat
 
 import numpy as np
@@ -246,14 +247,17 @@ class Optimizer(CheckedArguments):
                 push_sparse(item, self._is_lazy(item.weight), push_one)
             return
         rates = self._rates(given)
-        settings = tuple(
-            [v for k, v in self.__dict__.items() if type(v) in _NUMBERS and k not in _NOT_COMPILED]
-        )
+        settings = self._settings()
         fused = self._fused.get(settings)
         if fused is None:
             self._fused.clear()
             fused = self._fused[settings] = FusedUpdates(self.formula)
         fused.push(given, rates, join)
+
+    def _settings(self) -> tuple[Any, ...]:
+        """The attributes that are constants of the formula."""
+        own = self.__dict__
+        return tuple(compress(own.values(), _constants((*own, *map(type, own.values())))))
 
     def _push_one(self, index: Any, item: Item) -> None:
         self._push(Given((index,), (item.weight,), (item.grad,), (item.states,), [item]))
@@ -476,6 +480,13 @@ class Optimizer(CheckedArguments):
 OPTIMIZERS.serves(Optimizer)
 register: Callable[[type[Optimizer]], type[Optimizer]] = Optimizer.register
 create = Optimizer.create_optimizer
+
+
+@functools.lru_cache(maxsize=256)
+def _constants(named: tuple[Any, ...]) -> tuple[bool, ...]:
+    """Which attributes are constants of formulas, by the names of all and then their kinds."""
+    pairs = zip(named, named[len(named) // 2 :], strict=False)
+    return tuple(kind in _NUMBERS and name not in _NOT_COMPILED for name, kind in pairs)
 
 
 def _states(state: Any) -> tuple[Any, ...]:

@@ -28,8 +28,7 @@ from gnomon.runtime.execution.stream import Pair
 from gnomon.runtime.statements.prepare import Store
 
 _PLACE = attrgetter("_address")
-#: where an array is: pending, or in which memory
-_MEMORY = attrgetter("_pending_in", "_chunk.address", "_offset")
+_MEMORY = attrgetter("_chunk", "_offset")  #: where an array is; what is pending gets its memory
 
 Exprs = Sequence[Expr]
 #: (weight, gradient, states, rates) -> the new weight and the new states, all of one dtype
@@ -154,7 +153,8 @@ class Bound:
     """The updates of some arrays as native work of their own, to be run one at a time."""
 
     __slots__ = (
-        "_keep", "_last", "_memory", "_places", "_rates", "_words", "reads", "step", "writes",
+        "_keep", "_last", "_memory", "_packed", "_pairs", "_places", "_rates", "_words", "reads",
+        "step", "writes",
     )  # fmt: skip
 
     def __init__(self, batch: Batch, arrays: Sequence[Any], written: Sequence[int], count: int):
@@ -167,6 +167,8 @@ class Bound:
         self._keep = list(arrays)
         self._rates, self._words = Struct(f"{count}d"), Struct(f"{count}q")
         self._last: Sequence[float] = ()  # the rates in memory
+        self._packed: Sequence[float] = ()  # the rates that the pairs are of
+        self._pairs: list[Pair] = []
 
     def put(self, rates: Sequence[float]) -> None:
         """Set the rates that the next run reads."""
@@ -178,8 +180,11 @@ class Bound:
     def pairs(self, rates: Sequence[float]) -> list[Pair]:
         """What `put` puts where; from then on, what is in memory is not known."""
         self._last = ()
-        words = self._words.unpack(self._rates.pack(*rates))
-        return list(zip(self._places, words, strict=True))
+        if rates is not self._packed:
+            words = self._words.unpack(self._rates.pack(*rates))
+            self._pairs = list(zip(self._places, words, strict=True))
+            self._packed = rates
+        return self._pairs
 
 
 #: takes over an update with its rates, and says whether it did

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gnomon import ndarray as nd
 from gnomon.expr import fn
 from gnomon.expr.node import Expr
+from gnomon.ndarray.core.array import kept_zeros
 from gnomon.ops.update import NagMomUpdate, SgdMomUpdate, SgdUpdate, SignSgdUpdate, Update
 from gnomon.optimizer.base import Optimizer, register
 from gnomon.optimizer.fused import Exprs, Rates
@@ -14,7 +14,7 @@ from gnomon.optimizer.fused import Exprs, Rates
 
 def zeros_like(weight: Any) -> Any:
     """Zeros of `weight`'s shape, dtype and storage, on its device."""
-    return nd.zeros(weight.shape, weight.context, dtype=weight.dtype, stype=weight.stype)
+    return kept_zeros(weight.shape, weight._dtype, weight.context, weight.stype)
 
 
 @register

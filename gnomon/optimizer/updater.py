@@ -51,9 +51,12 @@ class Updater:
 
     def _behind(self, ctx: Any) -> Join | None:
         """What pushes updates on a device behind a backward pass there."""
-        if latest.pushed is None or latest.pushed.of.ctx != ctx:
+        if latest.pushed is None:
             return None
-        if self._updates is None or self._updates.ctx != ctx:
+        there = latest.pushed.of.ctx
+        if there is not ctx and there != ctx:
+            return None
+        if self._updates is None or (self._updates.ctx is not ctx and self._updates.ctx != ctx):
             self._updates = later.Updates(ctx)
         return self._updates
 

@@ -28,7 +28,7 @@ import gnomon as mx
 from gnomon import autograd, config, nd
 from gnomon.base import GnomonError, ShapeError
 from gnomon.executor.recorded_step import Plan
-from gnomon.ndarray.lazy import notes, recorded, varying
+from gnomon.ndarray.lazy import notes, recorded
 from gnomon.ndarray.lazy.fusion_group import here
 from gnomon.ops import registry
 from gnomon.ops.binary import FORMS
@@ -71,7 +71,10 @@ def test_changes_in_mid_run(seed, at_once):
 
 @pytest.mark.parametrize("way", [recorded.native_note, lambda *given: None])
 def test_notes_without_native_code(way, monkeypatch, at_once):
-    monkeypatch.setattr(notes, "_native", [way, varying.numbered])
+    recorded.serve()  # once, so that what is set here stays
+    for name in ("numbered", "let_go", "lie_there"):
+        monkeypatch.setattr(recorded.ways, name, getattr(recorded, name))
+    monkeypatch.setattr(recorded.ways, "note", way)
     for seed in range(24, 30):
         agree(seed)
 

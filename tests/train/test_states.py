@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import gnomon as mx
+from gnomon import engine
 from gnomon.base import FormatError, ParamError
 from gnomon.optimizer import states
 
@@ -285,3 +286,18 @@ def test_momentum_may_be_taken_up_and_left():
         second.set_states(first.get_states())
         second(0, grad, weight)
         assert (weight.asnumpy() < 1).all()
+
+
+def test_a_state_keeps_its_zeros_where_the_first_update_is_left_out():
+    def failing(run_ctx):
+        raise ValueError("lost")
+
+    weight, grad = mx.nd.ones((3,)), mx.nd.ones((3,))
+    updater = mx.optimizer.get_updater(mx.optimizer.SGD(learning_rate=0.5, momentum=0.9))
+    engine.get().push_sync(failing, mx.cpu(), (), (grad._var,))
+    updater(0, grad, weight)
+    with pytest.raises(mx.MXNetError, match="lost"):
+        weight.wait_to_read()
+    assert updater.states[0].asnumpy().tolist() == [0, 0, 0]
+    updater(0, mx.nd.ones((3,)), weight)
+    assert weight.asnumpy().tolist() == [0.5, 0.5, 0.5]

@@ -185,7 +185,7 @@ class Builder:
         def make() -> list[Step]:
             return prepare(stores_of(self.layout, task), task.name)
 
-        if form is None or form.has_call:
+        if form is None:
             return make()
         how = tuple([(k, w.saver, w.dest.shape, w.dest.strides) for k, w in wanted])
         operands = [*(self.layout.buffers[e] for e in task.reads), *(w.dest for _, w in wanted)]

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from gnomon import autograd, initializer
-from gnomon import ndarray as nd
 from gnomon import symbol as sym
 from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, complaint
 from gnomon.context import Context, contexts, cpu, current_context
@@ -25,6 +24,7 @@ from gnomon.dtype import wanted as wanted_dtype
 from gnomon.gluon.parameter.given import Deferred, Loadable, check_initializers
 from gnomon.gluon.parameter.shapes import Shape, as_shape, merged, shape_is_known
 from gnomon.ground.arguments import CheckedArguments
+from gnomon.ndarray.core.array import kept_zeros
 from gnomon.ndarray.core.tape import changes
 from gnomon.ops.infer import zero_is_unknown
 
@@ -223,7 +223,7 @@ class Parameter(CheckedArguments):
         try:
             with autograd.pause():
                 if data is None:
-                    data = nd.zeros(self._shape, cpu(), wanted_dtype(self._dtype).name, self._stype)
+                    data = kept_zeros(self._shape, wanted_dtype(self._dtype), cpu(), self._stype)
                     described = initializer.InitDesc(self.name, {"__init__": init})
                     initializer.create(default_init)(described, data)
                 self._init_impl(data, ctx)
@@ -260,8 +260,8 @@ class Parameter(CheckedArguments):
         if self._grad_req == "null":
             self._data = [x._detached() for x in arrays]
             return
-        name = wanted_dtype(self._dtype).name
-        self._grad = [nd.zeros(x.shape, x.context, name, self._grad_stype) for x in arrays]
+        dtype = wanted_dtype(self._dtype)
+        self._grad = [kept_zeros(x.shape, dtype, x.context, self._grad_stype) for x in arrays]
         autograd.mark_variables(arrays, self._grad, self._grad_req)
 
     def set_data(self, data: Any) -> None:

@@ -29,12 +29,13 @@ from gnomon.ops.op import Op
 
 Method = Callable[[Any, Any], Any]
 
+_NUMBERS = float, int, np.generic, Number  # the last takes longest to tell
 _EXACT = 1 << 53  # up to here, Python's integers are floats
 
 
 def is_number(value: object) -> bool:
     """Whether an operator takes `value` as a number: Python's and NumPy's, bool included."""
-    return isinstance(value, (Number, np.generic))
+    return isinstance(value, _NUMBERS)
 
 
 def number(value: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -30,17 +31,19 @@ def function(registered: str, name: str, module: str) -> Callable[..., Any]:
     """The function that applies the operator `registered`, as `name` of `module`."""
     cls = registry.find(registered)
     many = bool(cls.variadic or cls.open_inputs)
-    count = None if many else len(cls.input_names)
+    count = sys.maxsize if many else len(cls.input_names)
     names = frozenset(() if many else cls.input_names)
     known: dict[Any, Applied] = {}  # by the number of arrays, and the parameters
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        out = kwargs.pop("out", None) if kwargs else None
-        if kwargs and not names.isdisjoint(kwargs):
-            args = _in_place(cls, args, kwargs)
-        if args and args[-1] is None and not many and len(args) <= len(cls.input_names):
+        out = None
+        if kwargs:
+            out = kwargs.pop("out", None)
+            if kwargs and not names.isdisjoint(kwargs):
+                args = _in_place(cls, args, kwargs)
+        if args and args[-1] is None and not many and len(args) <= count:
             args = _without_end(args)
-        given: tuple[Any, ...] = () if many else args[count:]
+        given = args[count:]
         key: Any = len(args)
         if kwargs or given:
             given = (*given, *kwargs.values())

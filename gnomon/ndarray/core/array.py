@@ -34,6 +34,7 @@ from gnomon.ndarray.core.chunk import Chunk, allocate, cleared
 from gnomon.ndarray.core.convertible import convertible
 from gnomon.ndarray.core.elsewhere import ways
 from gnomon.ndarray.core.layout import Layout, dense, strided
+from gnomon.ndarray.core.storage_types import made
 from gnomon.ndarray.core.tape import Place
 from gnomon.profiler import autostart  # noqa: F401  begins where the settings say so
 from gnomon.runtime.ffi import ffi, pointer
@@ -309,9 +310,24 @@ def empty(shape: tuple[int, ...], dtype: DType, ctx: Context | None = None) -> A
 
 
 def of_zeros(shape: tuple[int, ...], dtype: DType, ctx: Context) -> Any:
-    """An array of zeros, at once: no operator is run, nothing is recorded."""
+    """An array of zeros, at once: no operator is run, nothing is recorded.
+
+    Large memory that is new from the system is not written for it.
+    """
     layout = dense(shape, dtype)
     way = ways.get(ctx.device_typeid)
     if way is not None:
         return way.zeros(layout, ctx)
     return Array._at(cleared(layout.nbytes, ctx), layout)
+
+
+def kept_zeros(shape: tuple[int, ...], dtype: DType, ctx: Context, stype: str = "default") -> Any:
+    """As `of_zeros`, in any storage; zeros that are a value: a write that does not run keeps them.
+
+    Room for results is lost with what should have computed them.
+    """
+    if stype != "default":
+        return made(stype, shape, dtype, ctx)
+    array = of_zeros(shape, dtype, ctx)
+    put(array._chunk, "version", 1)
+    return array

@@ -35,6 +35,7 @@ class Leaf:
 
     __slots__ = ("__weakref__", "bundle", "grad", "number", "req", "stored", "used")
 
+    grad: Any
     number: int
 
     def __init__(self, grad: Any, req: str) -> None:

@@ -67,8 +67,7 @@ from gnomon.ndarray.lazy.marks import (
     known,
     may_be_noted,
 )
-from gnomon.ndarray.lazy.recorded import MOST, Position, Recorded, index_of, noting, way
-from gnomon.ndarray.lazy.recorded import ways as _native
+from gnomon.ndarray.lazy.recorded import MOST, Position, Recorded, index_of, serve, way, ways
 from gnomon.ndarray.lazy.states import State
 from gnomon.ndarray.lazy.varying import MOST as MOST_NUMBERS
 from gnomon.ndarray.lazy.varying import Called, Said, opened, varied
@@ -229,7 +228,7 @@ class Record(Recorded):
         key = what, *entry[1:]
         count = self.mark.varied[key] = self.mark.varied.get(key, 0) + 1
         both = opened(op, arrays, what) if count > MOST_NUMBERS else None
-        return None if both is None else both.called(op, arrays, _native[1])
+        return None if both is None else both.called(op, arrays, ways.numbered)
 
     def _grown(
         self, op: Any, arrays: Sequence[Any], entry: tuple[Any, ...], fresh: list[Any]
@@ -454,6 +453,12 @@ def note(op: Any, arrays: Sequence[Any]) -> Any:
     Raises:
         ShapeError, DTypeError: the operator does not take such operands.
     """
+    made = ways.note(here.own, op.__dict__.get("_number"), tuple(arrays))
+    return _unusual(op, arrays) if made is None else made
+
+
+def _unusual(op: Any, arrays: Sequence[Any]) -> Any:
+    """`note` of what native code does not."""
     own = here.own
     record = own.noted if mode.recording else own.predicted
     if record is None:
@@ -463,14 +468,12 @@ def note(op: Any, arrays: Sequence[Any]) -> Any:
             if found is None:  # its thread has ended
                 _noting.pop(kind, None)
             return None
+        serve()
         record = Record(own)
         put(own, kind, record)
     if not record.is_open:
         return None
-    native = _native or noting()
-    made = native[0](record, op.__dict__.get("_number"), tuple(arrays))
-    if made is None and record.mark.opened:
-        made = record.note_opened(op, arrays, *native)
+    made = record.note_opened(op, arrays) if record.mark.opened else None
     return record.note(op, arrays) if made is None else made
 
 

@@ -10,7 +10,7 @@ Python cannot say so, and goes the usual way where native code is not served.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, ClassVar, cast
 
 from gnomon import config
@@ -18,6 +18,7 @@ from gnomon.ground.record import Frozen, put
 from gnomon.native.serve import served
 from gnomon.native.words import Parts, native, new, whole
 from gnomon.ndarray.core.array import Array, pending_in
+from gnomon.ndarray.core.chunk import Chunk
 from gnomon.ndarray.core.mode import is_recording, is_training
 from gnomon.ndarray.core.tape import NOTED, Leaf, source
 from gnomon.ndarray.lazy.fusion_group import Own
@@ -28,6 +29,7 @@ from gnomon.runtime.once import once
 
 MOST = 4096  # operators in a record
 
+Lies = tuple[int, Chunk, int]  # the number of an operand, and where it lies, or its gradient does
 Position = tuple[int, int]  # see `resource.Generator.reserve`
 
 
@@ -87,27 +89,25 @@ class Recorded(Frozen):
 
     def _empty(self) -> None:
         """Begin with nothing."""
-        for name, value in (
-            ("results", []), ("operands", []), ("numbers", {}), ("places", []),
-            ("changed", set()), ("drawn", {}), ("said", {}), ("scopes", 0),
-        ):  # fmt: skip
-            put(self, name, value)
+        put(self, "results", [])
+        put(self, "operands", [])
+        put(self, "numbers", {})
+        put(self, "places", [])
+        put(self, "changed", set())
+        put(self, "drawn", {})
+        put(self, "said", {})
+        put(self, "scopes", 0)
 
-    def note_opened(
-        self, op: Any, arrays: Sequence[Any], noted: Callable[..., Any], make: Callable[..., Any]
-    ) -> Any:
-        """As `native_note`, of an operator that was noted here with its numbers as operands.
-
-        `noted` is `native_note`, `make` is `numbered`.
-        """
+    def note_opened(self, op: Any, arrays: Sequence[Any]) -> Any:
+        """As `native_note`, of an operator that was noted here with its numbers as operands."""
         if not arrays or arrays[0].__class__ is not Array.main:
             return None
         both = self.mark.opened.get(varied(op))
-        found: Called | None = None if both is None else both.called(op, arrays, make)
+        found: Called | None = None if both is None else both.called(op, arrays, ways.numbered)
         if found is None:
             return None
         _, inputs, self.said[self.mark.count] = found  # no harm if it is not noted
-        return noted(self, both.__dict__.get("_number"), tuple(inputs))
+        return ways.note(self.own, both.__dict__.get("_number"), tuple(inputs))
 
     def take(self, arrays: Sequence[Any], changed: Collection[int]) -> bool:
         """Whether arrays in memory could be noted as operands, those `changed` as states."""
@@ -172,7 +172,7 @@ class Recorded(Frozen):
         put(self, "mark", EMPTY[self.way])
         self._empty()
         if not changed:
-            let_go(dropped[0], self)
+            ways.let_go(dropped[0], self)
             return
         for operand in dropped[0]:
             self._release(operand)
@@ -182,7 +182,7 @@ class Recorded(Frozen):
         if is_hidden_in(operand.array, self):
             operand.array._pending_in.record = None
         else:
-            let_go((operand,), self)
+            let_go([operand], self)
 
 
 @native
@@ -201,12 +201,38 @@ def index_of(arrays: Sequence[Any], array: Any) -> int | None:
     return None
 
 
-def let_go(operands: Iterable[Operand], record: Recorded) -> None:
+@native
+def let_go(operands: list[Operand], record: Recorded) -> None:
     """Take a record from operands' pending readers, where memory did not lack to enter it."""
     for operand in operands:
         readers = operand.chunk.pending_readers
-        if record in readers:
-            readers.remove(record)
+        for k in range(len(readers)):
+            if readers[k] is record:
+                del readers[k]
+                break
+
+
+@native
+def _lies(array: Array, chunk: Chunk, offset: int) -> bool:
+    """Whether an array has memory, and that is there."""
+    return array._pending_in is None and array._chunk is chunk and array._offset == offset
+
+
+@native
+def lie_there(operands: list[Operand], stays: list[Lies], stores: list[Lies]) -> bool:
+    """Whether operands, and gradients of variables, lie where they did, and no operand failed."""
+    for operand in operands:
+        if operand.chunk.failure is not None:
+            return False
+    for there in stays:
+        operand = operands[there[0]]
+        if operand.chunk is not there[1] or operand.offset != there[2]:
+            return False
+    for there in stores:
+        grad = cast(Leaf, operands[there[0]].place).grad
+        if type(grad) is not Array.main or not _lies(cast(Array, grad), there[1], there[2]):
+            return False
+    return True
 
 
 @native
@@ -264,9 +290,13 @@ def _enter(record: Recorded, operand: Operand) -> None:
 
 
 @native
-def native_note(record: Recorded, number: object, arrays: tuple[object, ...]) -> Any:
+def native_note(own: Own, number: object, arrays: tuple[object, ...]) -> Any:
     """The results of an operator that was noted like this before; None with nothing done."""
-    if number is None or not _is_ready(record):
+    found = own.noted if is_recording() else own.predicted
+    if number is None or found is None:
+        return None
+    record = cast(Recorded, found)
+    if not record.is_open or not _is_ready(record):
         return None
     count = len(arrays)
     key = Parts(count + 1)
@@ -308,18 +338,29 @@ def native_note(record: Recorded, number: object, arrays: tuple[object, ...]) ->
     return made[0] if mark.is_single else made
 
 
-ways: list[Callable[..., Any]] = []  # what `noting` gave
+def _refuse(*given: object) -> None:
+    """In place of `native_note` where no native code is served."""
+
+
+class Ways:
+    """What to call in place of functions here: native code from the time on that there is some."""
+
+    note: Callable[..., Any]
+    numbered: Callable[..., Any]
+    let_go: Callable[..., Any]
+    lie_there: Callable[..., Any]
+
+    def __init__(self) -> None:
+        self.note, self.numbered = _refuse, numbered
+        self.let_go, self.lie_there = let_go, lie_there
+
+
+ways = Ways()
 
 
 @once
-def noting() -> list[Callable[..., Any]]:
-    """`native_note` and `numbered`; where there is no native code, the first refuses everything."""
-    made, number = served(native_note, numbered)
-    if made is native_note:
-        made = _refuse
-    ways[:] = [made, number]
-    return ways
-
-
-def _refuse(*given: object) -> None:
-    """In place of `native_note` where no native code is served."""
+def serve() -> None:
+    """Have native code in `ways`, where it is served."""
+    made = served(native_note, numbered, let_go, lie_there)
+    if made[0] is not native_note:
+        ways.note, ways.numbered, ways.let_go, ways.lie_there = made

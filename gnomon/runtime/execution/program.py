@@ -13,7 +13,7 @@ cffi is 0.15; ctypes takes 0.16 for the same call. A program adds 3 ns for each 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from time import CLOCK_MONOTONIC
 from typing import Any, NamedTuple
 
@@ -239,6 +239,14 @@ class Step:
         if self._spare is None:
             self._spare = []
         return self._spare
+
+    def places(self) -> Sequence[int]:
+        """Where its operands are, if `moved` makes it for others; else there are none."""
+        return ()
+
+    def moved(self, addresses: Sequence[int], owners: object) -> Step:
+        """The step for operands at other addresses, in the order of `places`; `owners` are kept."""
+        raise NotImplementedError
 
     def entry(self) -> Entry:
         """What native code calls to do the work."""

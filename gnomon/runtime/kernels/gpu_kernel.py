@@ -70,6 +70,10 @@ class GpuStep:
         self.issue, self.words, self.spans, self.queue = issue, words, spans, queue
         self.name, self.keep, self.bytes = name, keep, moved
 
+    def places(self) -> Sequence[int]:
+        """As of a step of the processor: none, it is bound anew to other operands."""
+        return ()
+
     def with_words(self, words: Sequence[int], keep: Any, queue: Queue | None = None) -> GpuStep:
         """The same work with other words, by another queue where one is given."""
         by = queue or self.queue

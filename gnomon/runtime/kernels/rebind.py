@@ -20,14 +20,14 @@ Make = Callable[[], list[Step]]
 
 
 class Where(NamedTuple):
-    """A leaf of a kernel: so many bytes behind the address of an operand."""
+    """What a step works on: so many bytes behind the address of an operand."""
 
     operand: int
     offset: int
 
 
 class Made(NamedTuple):
-    """A step of a kernel, and where the leaves of the kernel are."""
+    """A step, and where the leaves of its kernel, or the operands of its library, are."""
 
     step: Step
     leaves: tuple[Where, ...]
@@ -83,25 +83,32 @@ def _pattern(operands: Sequence[Buffer]) -> tuple[int, ...] | None:
 
 
 def _made(steps: Sequence[Step], operands: Sequence[Buffer]) -> tuple[Made, ...] | None:
-    """`steps` with the places of their leaves; None where one is no kernel on `operands` alone."""
+    """`steps` with the places of their leaves; None where one cannot do with `operands` alone."""
     spans = [reach(b) for b in operands]
     found = []
     for step in steps:
-        keep = step.keep
-        if not (isinstance(keep, tuple) and isinstance(keep[0], Kernel)):
-            return None
+        places = [b.address for b in step.keep[3]] if _is_of_kernel(step) else step.places()
         leaves = []
-        for leaf in keep[3]:
-            at = (k for k, (low, high) in enumerate(spans) if low <= leaf.address < high)
+        for address in places:
+            at = (k for k, (low, high) in enumerate(spans) if low <= address < high)
             operand = next(at, None)
             if operand is None:
                 return None
-            leaves.append(Where(operand, leaf.address - operands[operand].address))
+            leaves.append(Where(operand, address - operands[operand].address))
+        if not leaves:
+            return None
         found.append(Made(step, tuple(leaves)))
     return tuple(found)
 
 
+def _is_of_kernel(step: Step) -> bool:
+    return isinstance(step.keep, tuple) and isinstance(step.keep[0], Kernel)
+
+
 def _rebound(made: Made, operands: Sequence[Buffer], name: str) -> Step:
-    kernel: Kernel = made.step.keep[0]
     addresses = [operands[w.operand].address + w.offset for w in made.leaves]
-    return kernel.rebound(made.step, addresses, [operands[w.operand] for w in made.leaves], name)
+    buffers = [operands[w.operand] for w in made.leaves]
+    if not _is_of_kernel(made.step):
+        return made.step.moved(addresses, buffers)
+    kernel: Kernel = made.step.keep[0]
+    return kernel.rebound(made.step, addresses, buffers, name)

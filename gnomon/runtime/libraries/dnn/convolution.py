@@ -156,9 +156,8 @@ class _Streamed:
         copies = self._bring_weights(name, counts, 1 + len(operands))
         moved = 4 * (prod(conv.data) + prod(conv.weight) + prod(conv.out))
         phase = Phase(name, [self._task(s) for s in shares], moved, 2 * conv.work)
-        step = DnnStep(name, operands, [phase], self.arena, found.name, copies)
-        step.layouts.update(zip(operands, (side.layout for side in self.sides), strict=False))
-        return step
+        layouts = dict(zip(operands, (side.layout for side in self.sides), strict=False))
+        return DnnStep(name, operands, [phase], self.arena, found.name, copies, layouts)
 
     def _slices(self, start: int, count: int) -> list[tuple[int, int]]:
         """One task's share of the batch, cut to what the cache holds."""
@@ -195,11 +194,11 @@ class _Streamed:
         begin = 0
         for start, count in slices:
             if count == before[1]:
-                end, moved = len(task.words), start - before[0]
+                end, moved = len(task.operations), start - before[0]
                 task.repeat(begin, {s.number: moved * s.row_bytes for s in self._streams()})
                 begin = end
             else:
-                begin, self.arena.next = len(task.words), mark
+                begin, self.arena.next = len(task.operations), mark
                 self._slice(task, start, count)
             before = start, count
         self.arena.next = self.arena.size
@@ -248,9 +247,8 @@ class _Gathered:
             phases = self._partial_and_sum(name, shares, partial)
         phases[0].flops = 2 * conv.work
         phases[0].bytes = 4 * (prod(conv.data) + prod(conv.weight) + prod(conv.out))
-        step = DnnStep(name, operands, phases, self.arena, found.name)
-        step.layouts.update(zip(operands, (side.layout for side in self.sides), strict=False))
-        return step
+        layouts = dict(zip(operands, (side.layout for side in self.sides), strict=False))
+        return DnnStep(name, operands, phases, self.arena, found.name, layouts=layouts)
 
     def _shares(self) -> list[tuple[int, int]]:
         """The tasks' shares of the batch; one where unequal shares want unequal layouts."""

@@ -34,6 +34,7 @@ from gnomon.runtime.libraries.dnn.library import (
     ARGUMENT,
     STATUS,
     Description,
+    Owned,
     Primitive,
     library,
     memory,
@@ -150,13 +151,12 @@ class Arena:
 
 
 class Place:
-    """An operand, or a part of it: its layout, its memory object, and where its bytes are."""
+    """An operand, or a part of it: its layout, and where its bytes are."""
 
-    __slots__ = ("description", "memory", "offset", "operand")
+    __slots__ = ("description", "offset", "operand")
 
     def __init__(self, description: Description, operand: int, offset: int) -> None:
         self.description = description
-        self.memory = memory(description)
         self.operand = operand
         self.offset = offset
 
@@ -167,14 +167,27 @@ class Place:
         return Place(self.description.part(shape, at), self.operand, self.offset)
 
 
+class Put(NamedTuple):
+    """The memory object of a place gets its address: so far behind that of the operand."""
+
+    place: Place
+    offset: int
+
+
+class Run(NamedTuple):
+    """A primitive is executed on the memory objects of places."""
+
+    what: Primitive
+    places: dict[str, Place]
+
+
 class Task:
-    """The operations that one thread does in order."""
+    """The operations that one thread does in order; each step has memory objects of its own."""
 
     def __init__(self, arena: Arena) -> None:
         self.arena = arena
-        self.words: list[int] = []
+        self.operations: list[Put | Run] = []
         self.masked = False
-        self.keep: list[Any] = []
 
     def temporary(self, description: Description) -> Place:
         """A place in the workspace."""
@@ -186,14 +199,9 @@ class Task:
         wanted = what.scratch
         if wanted is not None:
             places["scratchpad"] = self.temporary(wanted)
-        arguments = (_Argument * len(places))()
-        for argument, (name, place) in zip(arguments, places.items(), strict=True):
-            argument.number, argument.memory = _number(name), place.memory.address
-            self.words += [place.memory.address, place.operand, place.offset, 0]
-        stream = library().stream.value or 0
-        self.words += [what.address, len(places), ctypes.addressof(arguments), stream]
+        self.operations += [Put(place, place.offset) for place in places.values()]
+        self.operations.append(Run(what, places))
         self.masked |= "gemm" in what.name
-        self.keep.append((what, arguments, [place.memory for place in places.values()]))
 
     def copy(self, source: Place, dest: Place) -> None:
         """Copies from one layout to the other."""
@@ -217,16 +225,38 @@ class Task:
             self.copy(result, place)
 
     def repeat(self, begin: int, moved: Mapping[int, int]) -> None:
-        """What was recorded from word `begin` on once more, some operands' parts moved by bytes."""
-        for at in range(begin, len(self.words), 4):
-            what, operand, offset, stream = self.words[at : at + 4]
-            if stream == 0:
-                offset += moved.get(operand, 0)
-            self.words += [what, operand, offset, stream]
+        """What was recorded from an operation on once more, some operands' parts moved by bytes."""
+        for each in self.operations[begin:]:
+            if isinstance(each, Put):
+                each = Put(each.place, each.offset + moved.get(each.place.operand, 0))
+            self.operations.append(each)
 
-    def block(self) -> Block:
-        """The list as native code reads it."""
-        return Block([len(self.words) // 4, *self.words])
+    def made(self) -> tuple[Block, list[Any]]:
+        """The list as native code reads it, for one step; and what has to live as long."""
+        held: dict[Place, Owned] = {}
+        tables: dict[int, Any] = {}
+        words, stream = [len(self.operations)], library().stream.value or 0
+        for each in self.operations:
+            if isinstance(each, Put):
+                place = each.place
+                if place not in held:
+                    held[place] = memory(place.description)
+                words += [held[place].address, place.operand, each.offset, 0]
+                continue
+            what, places = each
+            if id(places) not in tables:  # else it is repeated
+                tables[id(places)] = _table(places, held)
+            words += [what.address, len(places), ctypes.addressof(tables[id(places)]), stream]
+        ran = [each.what for each in self.operations if isinstance(each, Run)]
+        return Block(words), [ran, *tables.values(), *held.values()]
+
+
+def _table(places: Mapping[str, Place], held: Mapping[Place, Owned]) -> Any:
+    """The arguments of an execution."""
+    arguments = (_Argument * len(places))()
+    for argument, (name, place) in zip(arguments, places.items(), strict=True):
+        argument.number, argument.memory = _number(name), held[place].address
+    return arguments
 
 
 def _number(name: str) -> int:
@@ -271,11 +301,12 @@ class Phase:
 
     def step(self, operands: Addresses) -> Step:
         """The phase as a step that reads its operands' addresses in `operands`."""
-        lists = [task.block() for task in self.tasks]
+        made = [task.made() for task in self.tasks]
+        lists = [one for one, _ in made]
         table = Block([one.address for one in lists])
         masked = any(task.masked for task in self.tasks)
         block = Block([0, len(lists), table.address, operands.block.address, int(masked)])
-        keep = (_code(), operands, lists, table, block, [task.keep for task in self.tasks])
+        keep = (_code(), operands, lists, table, block, [kept for _, kept in made])
         status = Status(block.address, _meaning)
         code, work = _code().address("phase"), estimated(self.bytes, self.flops)
         return Step(code, block.address, keep, self.name, self.bytes, self.flops, status, work)
@@ -293,6 +324,7 @@ class Copies(NamedTuple):
 
 
 NOTHING_COPIED = Copies()
+NO_LAYOUTS: Mapping[str, Any] = {}
 
 
 class DnnStep(Program):
@@ -303,22 +335,27 @@ class DnnStep(Program):
     the operand `weight` are made at each run, unless `keep_copies` is called.
     """
 
-    __slots__ = ("_addresses", "copies", "implementation", "layouts", "operands", "workspace_bytes")
+    __slots__ = (
+        "_addresses", "_given", "copies", "implementation", "layouts", "operands",
+        "workspace_bytes",
+    )  # fmt: skip
 
     def __init__(
         self,
         name: str,
         operands: Sequence[str],
-        phases: Iterable[Phase],
+        phases: Sequence[Phase],
         arena: Arena,
         implementation: str,
         copies: Copies = NOTHING_COPIED,
+        layouts: Mapping[str, Any] = NO_LAYOUTS,
     ) -> None:
+        self._given = name, operands, phases, arena, implementation, copies, layouts
         self.operands = tuple(operands)
         self.implementation = implementation
         self.copies = copies
         self.workspace_bytes = arena.size + copies.nbytes
-        self.layouts: dict[str, Any] = {}
+        self.layouts = layouts
         self._addresses = Addresses(len(self.operands), arena.size, copies.nbytes)
         every = [*copies.phases, *phases]
         super().__init__([phase.step(self._addresses) for phase in every], name)
@@ -341,6 +378,17 @@ class DnnStep(Program):
         """Where an operand is."""
         found: int = self._addresses.block.words[1 + self.operands.index(operand)]
         return found
+
+    def places(self) -> Sequence[int]:
+        """Where the operands are, in their order."""
+        return [self.address(name) for name in self.operands]
+
+    def moved(self, addresses: Sequence[int], owners: object) -> DnnStep:
+        """What was planned for this step, with memory objects and a workspace of its own."""
+        made = DnnStep(*self._given)
+        made.bind(*addresses)
+        made.keep = (made.keep, owners)
+        return made
 
     def bind(self, *addresses: int, **named: int) -> None:
         """From now on the operands, in the order of `operands` or by name, are at these addresses.

@@ -184,9 +184,9 @@ class _Work:
         tasks = [task(*share) for share in shares]
         moved = 4 * (prod(pool.data) + prod(pool.out))
         work = prod(pool.out) * prod(pool.kernel)
-        step = DnnStep(name, operands, [Phase(name, tasks, moved, work)], self.arena, found.name)
-        step.layouts.update(zip(operands, (self.data.layout, self.out.layout), strict=False))
-        return step
+        phases = [Phase(name, tasks, moved, work)]
+        layouts = dict(zip(operands, (self.data.layout, self.out.layout), strict=False))
+        return DnnStep(name, operands, phases, self.arena, found.name, layouts=layouts)
 
     def _primitive(self, make: Callable[..., Primitive], count: int) -> Primitive:
         return make(self.pool.of(count), self.data.fixed_rows(count), self.out.fixed_rows(count))
