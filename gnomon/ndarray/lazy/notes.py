@@ -155,8 +155,7 @@ class Record(Recorded):
                     source = generator(self.ctx)
                     drawn = [source.reserve(count) for count in mark.draws]
                 first, noted = mark.first, Array._noted
-                if len(results) != first:  # after an interrupt
-                    del results[first:]
+                del results[first:]  # there are some after an interrupt
                 for k, layout in enumerate(mark.layouts, first):
                     results.append(noted(self, k, layout, NOTED))
             if self.results is not results:
@@ -170,10 +169,10 @@ class Record(Recorded):
             if said is not None:
                 self.said[mark.count - 1] = said
             made = results[first] if mark.is_single else results[first:]  # a handler may compute
-            before = self.mark
+            known_as = self.mark.opened
             put(self, "mark", mark)
             if said is not None and not mark.is_special:  # native code notes it from now on
-                before.opened[varied(said.op)] = op
+                known_as[varied(said.op)] = op
             if mark.count >= MOST:
                 self._compute()  # with what is held here
             return made
