@@ -321,3 +321,18 @@ def test_a_copy_made_for_another_number_of_threads_has_places_of_its_own(later):
     finally:
         threads.set_num_threads(before)
     np.testing.assert_allclose(found, sides[0] @ sides[1], rtol=1e-3, atol=1e-3)
+
+
+def test_one_making_tells_where_the_operands_of_a_recurrence_are(monkeypatch):
+    """Chains beside each other, and steps that are repeated, say which words hold addresses."""
+    monkeypatch.delattr(Template, "_compare")
+    for length in (7, 31):
+        x = nd.random.normal(shape=(length, 8, 5))
+        size = 2 * (4 * 16 * (5 + 16 + 2)) + 2 * (4 * 16 * (32 + 16 + 2))
+        arguments = [x, nd.random.normal(shape=(size,)) * 0.1, *[nd.zeros((4, 8, 16))] * 2]
+        for each in arguments[:2]:
+            each.attach_grad()
+        with autograd.record():
+            y = nd.RNN(*arguments, mode="lstm", state_size=16, num_layers=2, bidirectional=True)
+        y.backward()
+        assert x.grad.asnumpy().any()

@@ -14,7 +14,7 @@ from gnomon.native.serve import raw_code
 from gnomon.native.words import Words, native
 from gnomon.runtime.compiler import jit
 from gnomon.runtime.execution import threads
-from gnomon.runtime.execution.program import Program, Status, Step, Table, failure, run
+from gnomon.runtime.execution.program import Nested, Program, Status, Step, Table, failure, run
 from gnomon.runtime.execution.threads import gnomon_parallel
 from gnomon.runtime.ffi import Block
 from gnomon.runtime.once import once
@@ -60,7 +60,8 @@ def parallel_chains(chains: Iterable[Sequence[Step]], name: str) -> Step:
     programs = [Program(chain, name) for chain in chains]
     code = _code()
     job = Block([len(programs), 0, *(each.block for each in programs)])
-    return Step(
+    return Nested(
+        programs,
         code.address("run_chains"),
         job.address,
         keep=(code, programs, job),

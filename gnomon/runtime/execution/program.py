@@ -261,6 +261,16 @@ class Step:
         return f"{type(self).__name__}({self.name!r})"
 
 
+class Nested(Step):
+    """A step that runs `programs` by a way of its own; its block holds no operands' addresses."""
+
+    __slots__ = ("programs",)
+
+    def __init__(self, programs: Sequence[Program], *given: Any, **words: Any) -> None:
+        super().__init__(*given, **words)
+        self.programs = programs
+
+
 class Program(Step):
     """A sequence of steps as one step: a single native call without the GIL.
 

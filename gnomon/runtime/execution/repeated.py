@@ -16,7 +16,7 @@ from gnomon.native.memory import Struct, store
 from gnomon.native.serve import raw_code
 from gnomon.native.words import Words, native
 from gnomon.runtime.compiler import jit
-from gnomon.runtime.execution.program import Program, Status, Step, Table, failure, run
+from gnomon.runtime.execution.program import Nested, Program, Status, Step, Table, failure, run
 from gnomon.runtime.ffi import Block
 from gnomon.runtime.once import once
 
@@ -109,7 +109,8 @@ def repeated(
     whole, code = Program(steps, name), _code()
     moves = [n for ours, theirs in blocks for n in _moves(ours, theirs, operands)]
     job = Block([times, 0, whole.block, 0, len(moves) // 3, *moves])
-    return Step(
+    return Nested(
+        [whole],
         code.address("run_repeated"),
         job.address,
         keep=(code, whole, job),

@@ -113,6 +113,12 @@ class Kernel:
         total = sum(work(loops, sizes) for loops in signature.phases)
         return Step(self.address, block.address, keep, name, moved, work=total)
 
+    @staticmethod
+    def of(step: Step) -> Kernel | None:
+        """The kernel that a step runs."""
+        keep = step.keep
+        return keep[0] if type(keep) is tuple and keep and isinstance(keep[0], Kernel) else None
+
     def repeated(self, step: Step) -> Step:
         """`step`, which `bind` or `rebound` made, with a block of its own."""
         _, block, *rest = step.keep

@@ -27,6 +27,7 @@ from gnomon.runtime.devices.pool import Storage
 from gnomon.runtime.execution.program import (
     SPARE,
     Done,
+    Nested,
     Program,
     Step,
     expected,
@@ -379,7 +380,7 @@ class Template:
 
 def again(steps: Sequence[Step]) -> list[Step] | None:
     """Steps of kernels once more, with blocks of their own; None where one is something else."""
-    if all(type(step) is Step and _kernel(step) is not None for step in steps):
+    if all(type(step) is Step and Kernel.of(step) is not None for step in steps):
         return [step.keep[0].repeated(step) for step in steps]
     return None
 
@@ -404,16 +405,10 @@ def _each(step: Step) -> Sequence[Step]:
     return step.steps if isinstance(step, Program) else (step,)
 
 
-def _kernel(step: Step) -> Kernel | None:
-    """The kernel that a step runs."""
-    keep = step.keep
-    return keep[0] if type(keep) is tuple and keep and isinstance(keep[0], Kernel) else None
-
-
 def blocks_of(step: Step) -> Iterator[Block]:
     """The argument blocks of a step, or of all steps of a program, in a fixed order."""
     for each in _each(step):
-        if _kernel(each) is not None:
+        if Kernel.of(each) is not None:
             yield each.keep[1]
         else:
             yield from (x for x in _held(each.keep) if isinstance(x, Block))
@@ -423,20 +418,29 @@ def addresses_of(step: Step) -> list[tuple[Block, int]] | None:
     """The words of a step's blocks that are addresses; None where that is not known."""
     found: dict[tuple[int, int], tuple[Block, int]] = {}
     for each in _each(step):
-        keep, kernel = each.keep, _kernel(each)
-        if kernel is not None:
-            block = keep[1]
-            first = len(block.words) - len(kernel.signature.args)
-            words = [first + word for word in kernel.places]
-        elif type(keep) is tuple and len(keep) > 1 and hasattr(keep[1], "workspace"):
-            block = keep[1].block  # of a library: the workspace, then the operands
-            words = list(range(len(block.words)))
-        elif hasattr(each, "address_words"):
-            block, words = each.address_words()
-        else:
-            return None
-        found |= {(id(block), word): (block, word) for word in words}
+        inner = map(addresses_of, each.programs) if isinstance(each, Nested) else [_said_by(each)]
+        for said in inner:
+            if said is None:
+                return None
+            found |= {(id(block), word): (block, word) for block, word in said}
     return list(found.values())
+
+
+def _said_by(step: Step) -> list[tuple[Block, int]] | None:
+    """The same of a step that runs no others."""
+    keep, kernel = step.keep, Kernel.of(step)
+    if kernel is not None:
+        block = keep[1]
+        first = len(block.words) - len(kernel.signature.args)
+        words = [first + word for word in kernel.places]
+    elif type(keep) is tuple and len(keep) > 1 and hasattr(keep[1], "workspace"):
+        block = keep[1].block  # of a library: the workspace, then the operands
+        words = list(range(len(block.words)))
+    elif hasattr(step, "address_words"):
+        block, words = step.address_words()
+    else:
+        return None
+    return [(block, word) for word in words]
 
 
 def storages_of(step: Step) -> Iterator[Storage]:

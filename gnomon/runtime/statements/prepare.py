@@ -30,6 +30,7 @@ from gnomon.plan.statement import SAVERS, Store, Structure, identity, leaves_of
 from gnomon.runtime.devices import device as devices
 from gnomon.runtime.execution.program import Step
 from gnomon.runtime.kernels.cache import CACHE
+from gnomon.runtime.kernels.kernel import Kernel
 from gnomon.runtime.kernels.scratch import temporary
 from gnomon.runtime.kernels.workspace import NO_MEMORY, without_workspace
 from gnomon.runtime.statements.backend import Backend
@@ -89,8 +90,7 @@ def _steps(
     for piece in scatter.pieces(stores, backend.libraries, backend.temporary, backend.has_order):
         if isinstance(piece, Invoke):
             made = backend.libraries.steps(piece)
-            for step in made:  # a tensor may take other memory before the library has done
-                step.keep = (step.keep, [b.owner for b in leaves])
+            _hold(made, [b.owner for b in leaves])
             steps.extend(made)
             continue
         # scratch memory may be empty as well, and then has no place that an index could mean
@@ -172,6 +172,15 @@ def check_leaves(leaves: Sequence[Buffer], stores: Sequence[Store]) -> None:
             expected = f"data on {stores[0].dest.device}, which runs kernels"
             got = f"{buffer!r} on {buffer.device}"
             raise DeviceError(complaint("assignment", "operand", expected, got))
+
+
+def _hold(steps: Sequence[Step], owners: Sequence[object]) -> None:
+    """Have steps of a library keep owners: a tensor may take other memory before they are done."""
+    for step in steps:
+        if Kernel.of(step) is None:
+            step.keep = (step.keep, owners)
+        else:
+            step.keep[4].extend(owners)
 
 
 def _group(
