@@ -325,14 +325,20 @@ def test_a_copy_made_for_another_number_of_threads_has_places_of_its_own(later):
 
 def test_one_making_tells_where_the_operands_of_a_recurrence_are(monkeypatch):
     """Chains beside each other, and steps that are repeated, say which words hold addresses."""
-    monkeypatch.delattr(Template, "_compare")
-    for length in (7, 31):
-        x = nd.random.normal(shape=(length, 8, 5))
-        size = 2 * (4 * 16 * (5 + 16 + 2)) + 2 * (4 * 16 * (32 + 16 + 2))
-        arguments = [x, nd.random.normal(shape=(size,)) * 0.1, *[nd.zeros((4, 8, 16))] * 2]
-        for each in arguments[:2]:
-            each.attach_grad()
+    size = 2 * 4 * 16 * (5 + 16 + 2) + 2 * 4 * 16 * (32 + 16 + 2)
+    given = [nd.random.normal(0, 0.1, (size,)), nd.zeros((4, 8, 16)), nd.zeros((4, 8, 16))]
+    sequences = [nd.random.normal(shape=(length, 8, 5)) for length in (7, 31)]
+    made_twice, usual = [], Template._compare
+
+    def compared(template, *copies):
+        made_twice.append(template)
+        return usual(template, *copies)
+
+    monkeypatch.setattr(Template, "_compare", compared)
+    for x in sequences:
+        x.attach_grad()
         with autograd.record():
-            y = nd.RNN(*arguments, mode="lstm", state_size=16, num_layers=2, bidirectional=True)
+            y = nd.RNN(x, *given, mode="lstm", state_size=16, num_layers=2, bidirectional=True)
         y.backward()
         assert x.grad.asnumpy().any()
+    assert max([template.count for template in made_twice], default=0) < len(given)
