@@ -77,7 +77,7 @@ class Optimizer(CheckedArguments):
         learning_rate: float | None = None,
         lr_scheduler: LRScheduler | None = None,
         sym: Any = None,
-        begin_num_update: int = 0,
+        begin_num_update: float = 0,
         multi_precision: bool = False,
         param_dict: Mapping[int, Any] | None = None,
     ) -> None:
@@ -88,8 +88,6 @@ class Optimizer(CheckedArguments):
         check_kind(where, "param_dict", param_dict or {}, Mapping, "parameters by index")
         if sym is not None and not hasattr(sym, "attr_dict"):
             raise TypeError(complaint(where, "sym", "a Symbol", shown(sym)))
-        if learning_rate is not None:
-            check_kind(where, "learning_rate", learning_rate, SupportsFloat, "a number")
         self.rescale_grad = rescale_grad
         self.clip_gradient = clip_gradient
         self.wd = wd
@@ -112,7 +110,8 @@ class Optimizer(CheckedArguments):
     def _start_schedule(self) -> None:
         if self.lr_scheduler is None:
             return
-        if not hasattr(self.lr_scheduler, "base_lr"):
+        # without a rate to start from any function of the number of updates will do
+        if not hasattr(self.lr_scheduler, "__call__" if self.lr is None else "base_lr"):
             got = shown(self.lr_scheduler)
             where = type(self).__name__
             raise ArgumentError(complaint(where, "lr_scheduler", "an LRScheduler", got))
