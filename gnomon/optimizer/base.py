@@ -461,12 +461,10 @@ class Optimizer(CheckedArguments):
         return bounded(grad, self.clip_gradient or -1.0)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Gluon's parameters and the symbol's attributes belong to the program, not to the state.
-        # Compiled batches hold addresses of this process.
-        return {**self.__dict__, "param_dict": {}, "_fused": {}, "_given": None}
+        return {**self.__dict__, **_of_process()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        self.__dict__.update(_of_process() | state)  # a pickle of MXNet has none of them
         present = self._index_update_count  # one of them all, which copies are not
         counts = self._all_index_update_counts.items()
         self._set_current_context(next((k for k, v in counts if v == present), 0))
@@ -475,6 +473,11 @@ class Optimizer(CheckedArguments):
 OPTIMIZERS.serves(Optimizer)
 register: Callable[[type[Optimizer]], type[Optimizer]] = Optimizer.register
 create = Optimizer.create_optimizer
+
+
+def _of_process() -> dict[str, Any]:
+    """What no pickle keeps: Gluon's parameters, and compiled batches, which hold addresses."""
+    return {"param_dict": {}, "_fused": {}, "_given": None}
 
 
 def _states(state: Any) -> tuple[Any, ...]:

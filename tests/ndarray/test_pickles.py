@@ -64,6 +64,25 @@ def test_symbols():
     assert found.infer_shape(data=(2, 4)) == net.infer_shape(data=(2, 4))
 
 
+@pytest.mark.parametrize("kind", [mx.optimizer.Adam, mx.optimizer.LARS])
+def test_optimizers(kind):
+    """A pickle of MXNet has the attributes that MXNet's has."""
+    theirs = "_index_update_count", "_all_index_update_counts"
+    held = {k: v for k, v in vars(kind()).items() if k in theirs or k[0] != "_"}
+    del held["param_dict"]
+
+    class Written:
+        def __reduce__(self):
+            return object.__new__, (kind,), held
+
+    weights = []
+    for made in (kind(), pickle.loads(pickle.dumps(Written()))):
+        weight, update = mx.nd.ones(2), mx.optimizer.get_updater(made)
+        update(0, mx.nd.ones(2), weight)
+        weights.append(weight.asnumpy())
+    np.testing.assert_array_equal(*weights)
+
+
 @pytest.mark.parametrize("given", [(3,), (), (None, None), (np.ones(3),)])
 def test_arrays_are_made_by_functions(given):
     with pytest.raises(TypeError, match=r"use nd\.array"):
