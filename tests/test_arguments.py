@@ -127,6 +127,7 @@ TAKEN = {
     "any truth value": lambda: nn.InstanceNorm(scale=[], axis=np.int64(1)),
     "an unknown size": lambda: nn.Conv2D(np.int32(4), (3, 3), in_channels=0),
     "a rate that drops nothing": lambda: nn.Dropout(-1),
+    "a border of NumPy's numbers": lambda: nn.ReflectionPad2D(np.int64(1)),
     "no axes": lambda: nn.Dropout(0.5, axes=None),
     "a number of no strings": lambda: nn.ELU("1"),
     "an array without axes": lambda: nn.LayerNorm(epsilon=np.array(1e-5)),
@@ -152,7 +153,11 @@ def test_other_classes_take_what_mxnet_takes():
     assert wrapped.unroll(3, mx.nd.ones((2, 3, 4)), merge_outputs=True)[0].shape == (2, 3, 3)
     part, _ = mx.image.random_size_crop(mx.nd.ones((8, 8, 3)), (4, 4), np.float32(0.5), (1, 1))
     assert mx.image.copyMakeBorder(part, 1, 1, 1, 1, value=np.int64(3))[0, 0, 0] == 3
-    crop = data.vision.transforms.RandomResizedCrop(4, scale=0.5)
+    four = np.int64(4)
+    conv = contrib.rnn.Conv2DRNNCell((3, four, 8), four, np.int64(3), np.int64(1))
+    assert conv.state_info(2)[0]["shape"][0] == 2
+    assert mx.mon.Monitor(four).interval == 4
+    crop = data.vision.transforms.RandomResizedCrop(four, scale=np.float32(0.5))
     assert crop(mx.nd.ones((8, 8, 3), dtype="uint8")).shape == (4, 4, 3)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from types import FunctionType
 from typing import Any, ClassVar
 
@@ -298,7 +299,7 @@ class ReflectionPad2D(HybridBlock):
 
     def __init__(self, padding: Any = 0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        padding = (0, 0, 0, 0, *[padding] * 4) if isinstance(padding, int) else tuple(padding)
+        padding = (0, 0, 0, 0, *[padding] * 4) if isinstance(padding, Integral) else tuple(padding)
         if len(padding) != 8:
             expected = "a number, or two for each of four axes"
             raise ParamError(complaint("ReflectionPad2D", "padding", expected, padding))
