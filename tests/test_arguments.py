@@ -217,6 +217,14 @@ def test_numbers_in_text_and_without_an_axis():
 def test_the_layout_that_help_shows():
     shown = {kind: inspect.signature(kind).parameters["layout"].default for kind in CONVOLUTIONS}
     assert shown == CONVOLUTIONS
+
+    class Pointwise(nn.Conv2D):
+        _axes = 2
+
+        def __init__(self, channels):
+            super().__init__(channels, 1)
+
+    assert Pointwise(4)._kwargs["layout"] == "NCHW"
     assert nn.conv_layers._Conv(4, 3, layout="NCW")._kwargs["layout"] == "NCW"
 
 

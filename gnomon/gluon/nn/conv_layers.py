@@ -90,7 +90,7 @@ class _Conv(HybridBlock):
     _axes: int | None = None  # as many as the layout has where None
 
     def __init_subclass__(cls, **words: Any) -> None:
-        if "_axes" in vars(cls):
+        if "_axes" in vars(cls) and "__init__" not in vars(cls):
             init = _with_layout(cls.__init__, LAYOUTS[vars(cls)["_axes"]][0])
             type.__setattr__(cls, "__init__", init)
         super().__init_subclass__(**words)
