@@ -40,8 +40,6 @@ class LRScheduler(CheckedArguments):
         warmup_begin_lr: float = 0,
         warmup_mode: str = "linear",
     ) -> None:
-        for name, value in (("base_lr", base_lr), ("warmup_begin_lr", warmup_begin_lr)):
-            check_kind(type(self).__name__, name, value, Real, "a number")
         self._require("warmup_steps", _counts(warmup_steps, 0), "an int from 0", warmup_steps)
         self._require(
             "warmup_begin_lr",
@@ -109,8 +107,8 @@ class FactorScheduler(LRScheduler):
         warmup_mode: str = "linear",
     ) -> None:
         super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
-        self._require("step", isinstance(step, Real) and step >= 1, "1 or more", step)
-        self._require("factor", isinstance(factor, Real) and factor <= 1, "at most 1", factor)
+        self._require("step", step >= 1, "1 or more", step)
+        self._require("factor", factor <= 1, "at most 1", factor)
         self.step = step
         self.factor = factor
         self.stop_factor_lr = stop_factor_lr
@@ -146,7 +144,7 @@ class MultiFactorScheduler(LRScheduler):
         valid = valid and all(isinstance(k, Real) and k >= 1 for k in step)
         rising = valid and all(a < b for a, b in itertools.pairwise(step))
         self._require("step", rising, "a rising list of ints from 1", step)
-        self._require("factor", isinstance(factor, Real) and factor <= 1, "at most 1", factor)
+        self._require("factor", factor <= 1, "at most 1", factor)
         self.step = step
         self.factor = factor
         self.cur_step_ind = 0
@@ -175,7 +173,6 @@ class _Decay(LRScheduler):
     ) -> None:
         super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
         self._require("max_update", _counts(max_update, 1), "an int, 1 or more", max_update)
-        check_kind(type(self).__name__, "final_lr", final_lr, Real, "a number")
         self.max_update = max_update
         self.base_lr_orig = base_lr
         self.final_lr = final_lr

@@ -10,6 +10,7 @@ import logging
 import math
 import re
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any
 
 from gnomon import ndarray as nd
@@ -44,7 +45,7 @@ class Monitor(CheckedArguments):
         sort: bool = False,
         monitor_all: bool = False,
     ) -> None:
-        if not isinstance(interval, int) or interval < 1:
+        if not isinstance(interval, Integral) or interval < 1:
             expected = "a number of batches, at least 1"
             raise ParamError(complaint("Monitor", "interval", expected, shown(interval)))
         self.interval = interval

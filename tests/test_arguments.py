@@ -127,8 +127,10 @@ TAKEN = {
     "any truth value": lambda: nn.InstanceNorm(scale=[], axis=np.int64(1)),
     "an unknown size": lambda: nn.Conv2D(np.int32(4), (3, 3), in_channels=0),
     "a rate that drops nothing": lambda: nn.Dropout(-1),
+    "a border of NumPy's numbers": lambda: nn.ReflectionPad2D(np.int64(1)),
     "no axes": lambda: nn.Dropout(0.5, axes=None),
     "a number of no strings": lambda: nn.ELU("1"),
+    "an array without axes": lambda: nn.LayerNorm(epsilon=np.array(1e-5)),
 }
 
 
@@ -144,9 +146,18 @@ def test_other_classes_take_what_mxnet_takes():
     assert mx.io.NDArrayIter(np.ones((2, 3)), label_name=None).provide_data[0].name == "data"
     assert mx.image.CastAug(np.float16)(IMAGES).dtype == np.float16
     assert mx.lr_scheduler.FactorScheduler(1.5, 0.5, base_lr=1.0)(2) == 0.5
+    assert mx.lr_scheduler.PolyScheduler(4, final_lr=np.array(0.5), base_lr=1.0)(4) == 0.5
+    assert mx.init.Xavier(magnitude=np.array(2)).magnitude == 2
+    assert len(data.DataLoader(ROWS, 1, pin_device_id=None)) == 2
     wrapped = contrib.rnn.VariationalDropoutCell(cell(), drop_inputs=None)
     assert wrapped.unroll(3, mx.nd.ones((2, 3, 4)), merge_outputs=True)[0].shape == (2, 3, 3)
-    crop = data.vision.transforms.RandomResizedCrop(4, scale=0.5)
+    part, _ = mx.image.random_size_crop(mx.nd.ones((8, 8, 3)), (4, 4), np.float32(0.5), (1, 1))
+    assert mx.image.copyMakeBorder(part, 1, 1, 1, 1, value=np.int64(3))[0, 0, 0] == 3
+    four = np.int64(4)
+    conv = contrib.rnn.Conv2DRNNCell((3, four, 8), four, np.int64(3), np.int64(1))
+    assert conv.state_info(2)[0]["shape"][0] == 2
+    assert mx.mon.Monitor(four).interval == 4
+    crop = data.vision.transforms.RandomResizedCrop(four, scale=np.float32(0.5))
     assert crop(mx.nd.ones((8, 8, 3), dtype="uint8")).shape == (4, 4, 3)
 
 
@@ -163,6 +174,39 @@ def test_classes_of_programs_may_mean_something_else():
     assert Mish("mish")(ROWS).shape == ROWS.shape
 
 
+def test_schedules_that_are_functions_begin_from_no_rate():
+    sgd = mx.optimizer.SGD(lr_scheduler=lambda update: 0.1 * update, begin_num_update=0.5)
+    assert sgd.learning_rate == 0.05
+    with pytest.raises(GnomonError, match="'lr_scheduler': expected an LRScheduler"):
+        mx.optimizer.SGD(learning_rate=0.1, lr_scheduler=lambda update: 0.1)
+
+
+def test_sizes_mean_the_same_in_classes_of_programs():
+    class Iterator(mx.io.NDArrayIter):
+        pass
+
+    class Convolution(nn.Conv2D):
+        def __init__(self, groups):
+            super().__init__(4, 3, groups=groups)
+
+    class Recurrent(rnn.LSTM):
+        pass
+
+    with pytest.raises(GnomonError, match=r"Iterator: argument 'batch_size': .* got -1"):
+        Iterator(np.ones((4, 2)), batch_size=-1)
+    with pytest.raises(GnomonError, match=r"Convolution: argument 'groups': .* got 0"):
+        Convolution(0)
+    with pytest.raises(GnomonError, match=r"Recurrent: argument 'num_layers': .* got 0"):
+        Recurrent(3, num_layers=0)
+
+
+@pytest.mark.parametrize("name", ["num_layers", "projection_size"])
+@pytest.mark.parametrize("value", ["2", 2.0, 0, 1 << 20])
+def test_sizes_that_layers_count_with_are_numbers(name, value):
+    with pytest.raises(GnomonError, match=f"LSTM: argument '{name}'"):
+        rnn.LSTM(3, **{name: value})
+
+
 def test_numbers_in_text_and_without_an_axis():
     assert mx.nd.full((2,), "3").asnumpy().tolist() == [3, 3]
     assert mx.nd.pick(mx.nd.array([1, 2, 3]), mx.nd.array(1)).asnumpy().tolist() == [2]
@@ -173,6 +217,14 @@ def test_numbers_in_text_and_without_an_axis():
 def test_the_layout_that_help_shows():
     shown = {kind: inspect.signature(kind).parameters["layout"].default for kind in CONVOLUTIONS}
     assert shown == CONVOLUTIONS
+
+    class Pointwise(nn.Conv2D):
+        _axes = 2
+
+        def __init__(self, channels):
+            super().__init__(channels, 1)
+
+    assert Pointwise(4)._kwargs["layout"] == "NCHW"
     assert nn.conv_layers._Conv(4, 3, layout="NCW")._kwargs["layout"] == "NCW"
 
 

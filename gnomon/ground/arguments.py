@@ -189,10 +189,11 @@ def checked(function: Function) -> Function:
 class CheckedArguments:
     """Base of classes whose constructors check what they are given, before they run.
 
-    Arguments annotated as numbers, strings, functions or mappings have to be such; `_fields` says
-    more of some, for the classes of gnomon: a program's may mean something else by them. An
-    unknown keyword is told with the nearest known one; `_keyword_aliases` are words that users try
-    for keywords that look otherwise. Constructors of programs are left as they are.
+    Arguments annotated as numbers, strings, functions or mappings have to be such. `_fields` says
+    more of some: of sizes, and of parameters of operators. The latter counts for the classes of
+    gnomon alone: a program's may mean something else by them. An unknown keyword is told with the
+    nearest known one; `_keyword_aliases` are words that users try for keywords that look otherwise.
+    Constructors of programs are left as they are.
 
     >>> class Circle(CheckedArguments):
     ...     def __init__(self, radius: float) -> None: ...
@@ -226,8 +227,9 @@ def _checking(cls: type, init: Callable[..., None]) -> Callable[..., None]:
         bases = [vars(base) for base in reversed(cls.__mro__)]
         # what one constructor hands on to another it calls the same, but what it gives it itself
         of_all = _annotated(init, *(base.get("__init__") for base in bases))
-        fields = [base.get("_fields", {}) for base in bases]
-        return of_all, functools.reduce(operator.or_, fields, of_all)
+        fields: Checks = functools.reduce(operator.or_, (b.get("_fields", {}) for b in bases), {})
+        of_all |= {name: check for name, check in fields.items() if isinstance(check, Whole)}
+        return of_all, of_all | fields
 
     @functools.wraps(init)
     def told(self: Any, *args: Any, **kwargs: Any) -> None:

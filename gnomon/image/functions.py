@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -138,7 +138,7 @@ def copyMakeBorder(
     check_kind("copyMakeBorder", "src", src, nd.NDArray, "an image, an NDArray")
     image = src.asnumpy()
     cv2 = opencv("copyMakeBorder")
-    colour = np.atleast_1d(values).tolist() or [value] * 4
+    colour = np.atleast_1d(values).tolist() or [float(value)] * 4
     done = cv2.copyMakeBorder(image, top, bot, left, right, type, value=colour)
     return _result(done[:, :, None] if done.ndim == 2 else done, out)
 
@@ -220,7 +220,7 @@ def random_size_crop(
     """
     h, w = values("random_size_crop", src).shape[:2]
     area = kwargs.pop("min_area", area)
-    low, high = (area, 1.0) if isinstance(area, (int, float)) else area
+    low, high = (area, 1.0) if isinstance(area, Real) else area
     for _ in range(10):
         target = random.uniform(low, high) * h * w
         proportion = math.exp(random.uniform(math.log(ratio[0]), math.log(ratio[1])))

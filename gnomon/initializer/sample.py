@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from gnomon import random
-from gnomon.base import ParamError, ShapeError, check_kind, complaint, shown
+from gnomon.base import ParamError, ShapeError, complaint, shown
 from gnomon.initializer.base import Initializer, register
 
 
@@ -75,7 +74,6 @@ class Xavier(Initializer):
         super().__init__(rnd_type=rnd_type, factor_type=factor_type, magnitude=magnitude)
         self.rnd_type = rnd_type
         self.factor_type = factor_type
-        check_kind(type(self).__name__, "magnitude", magnitude, Real, "a number")
         self.magnitude = float(magnitude)
         _check_choice("Xavier", "rnd_type", rnd_type, ("uniform", "gaussian"))
         _check_choice("Xavier", "factor_type", factor_type, ("avg", "in", "out"))

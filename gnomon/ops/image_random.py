@@ -265,7 +265,14 @@ def _weighed(x: Expr, changes: Sequence[tuple[Any, Expr, Expr]], places: Sequenc
             new = zip(change(factor, *weights), weights, strict=True)
             a, b, c = (fn.where(fn.eq(place, float(turn)), now, before) for now, before in new)
             weights = a, b, c
-    return x if not changes else x * weights[0] + gray(x) * weights[1] + mean(x) * weights[2]
+    kinds = {change for change, *_ in changes}
+    found: Expr = x * weights[0]
+    # otherwise the weight is 0, and what it is of may be infinite because of a single pixel
+    if _saturated in kinds:
+        found = found + gray(x) * weights[1]
+    if _contrasted in kinds:
+        found = found + mean(x) * weights[2]
+    return found
 
 
 def _place(order: Expr, others: Sequence[Expr]) -> Expr:

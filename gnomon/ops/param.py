@@ -410,8 +410,8 @@ def kinds(values: Collection[Any]) -> tuple[Any, ...]:
 def show(value: Any) -> str:
     """The string MXNet's files hold for `value`.
 
-    >>> [show(v) for v in ((1, 1), [3], True, 1e-05, np.float32(0.1), None)]
-    ['(1, 1)', '[3]', 'True', '1e-05', '0.1', 'None']
+    >>> [show(v) for v in ((1, 1), [3], True, 1e-05, np.float32(0.1), np.array(2), None)]
+    ['(1, 1)', '[3]', 'True', '1e-05', '0.1', '2', 'None']
     """
     if isinstance(value, str):
         return value
@@ -419,7 +419,7 @@ def show(value: Any) -> str:
         return value.name
     if isinstance(value, list):
         return f"[{', '.join(map(show, value))}]"
-    if isinstance(value, (tuple, np.ndarray)):
+    if isinstance(value, tuple) or (isinstance(value, np.ndarray) and value.ndim):
         inner = ", ".join(map(show, value))
         return f"({inner},)" if len(value) == 1 else f"({inner})"
     if isinstance(value, type):

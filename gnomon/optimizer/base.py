@@ -78,7 +78,7 @@ class Optimizer(CheckedArguments):
         learning_rate: float | None = None,
         lr_scheduler: LRScheduler | None = None,
         sym: Any = None,
-        begin_num_update: int = 0,
+        begin_num_update: float = 0,
         multi_precision: bool = False,
         param_dict: Mapping[int, Any] | None = None,
     ) -> None:
@@ -89,8 +89,6 @@ class Optimizer(CheckedArguments):
         check_kind(where, "param_dict", param_dict or {}, Mapping, "parameters by index")
         if sym is not None and not hasattr(sym, "attr_dict"):
             raise TypeError(complaint(where, "sym", "a Symbol", shown(sym)))
-        if learning_rate is not None:
-            check_kind(where, "learning_rate", learning_rate, SupportsFloat, "a number")
         self.rescale_grad = rescale_grad
         self.clip_gradient = clip_gradient
         self.wd = wd
@@ -113,7 +111,8 @@ class Optimizer(CheckedArguments):
     def _start_schedule(self) -> None:
         if self.lr_scheduler is None:
             return
-        if not hasattr(self.lr_scheduler, "base_lr"):
+        # without a rate to start from any function of the number of updates will do
+        if not hasattr(self.lr_scheduler, "__call__" if self.lr is None else "base_lr"):
             got = shown(self.lr_scheduler)
             where = type(self).__name__
             raise ArgumentError(complaint(where, "lr_scheduler", "an LRScheduler", got))
@@ -466,12 +465,10 @@ class Optimizer(CheckedArguments):
         return bounded(grad, self.clip_gradient or -1.0)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Gluon's parameters and the symbol's attributes belong to the program, not to the state.
-        # Compiled batches hold addresses of this process.
-        return {**self.__dict__, "param_dict": {}, "_fused": {}, "_given": None}
+        return {**self.__dict__, **_of_process()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        self.__dict__.update(_of_process() | state)  # a pickle of MXNet has none of them
         present = self._index_update_count  # one of them all, which copies are not
         counts = self._all_index_update_counts.items()
         self._set_current_context(next((k for k, v in counts if v == present), 0))
@@ -487,6 +484,11 @@ def _constants(named: tuple[Any, ...]) -> tuple[bool, ...]:
     """Which attributes are constants of formulas, by the names of all and then their kinds."""
     pairs = zip(named, named[len(named) // 2 :], strict=False)
     return tuple(kind in _NUMBERS and name not in _NOT_COMPILED for name, kind in pairs)
+
+
+def _of_process() -> dict[str, Any]:
+    """What no pickle keeps: Gluon's parameters, and compiled batches, which hold addresses."""
+    return {"param_dict": {}, "_fused": {}, "_given": None}
 
 
 def _states(state: Any) -> tuple[Any, ...]:

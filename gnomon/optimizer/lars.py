@@ -40,6 +40,9 @@ class LARS(SGD):
         self.momentum_correction = momentum_correction
         self._last_rates: dict[Any, float] = {}
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__({"_last_rates": {}} | state)  # a pickle of MXNet has none
+
     def _numbers(self, index: Any, lr: float, wd: float) -> tuple[float, ...]:
         """Rate, decay, momentum, and whether the rate is scaled."""
         rate, momentum = self.learning_rate, self.momentum

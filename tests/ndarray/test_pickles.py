@@ -11,22 +11,16 @@ import pytest
 import gnomon as mx
 
 ARRAY = (
-    b"\x80\x04\x95\x97\x00\x00\x00\x00\x00\x00\x00\x8c\x15mxnet.n"
-    b"darray.ndarray\x94\x8c\x07NDA"
-    b"rray\x94\x93\x94N\x85\x94R\x94}\x94\x8c\x06hand"
-    b"le\x94\x8c\x08builtins\x94\x8c\tbyte"
-    b"array\x94\x93\x94C@\xc9\xfa\x93\xf9\x00\x00\x00\x00\x02\x00"
-    b"\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x00\x00\x00\x00\x01\x00"
-    b"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x80?\x00\x00"
-    b"\x00@\x00\x00@@\x00\x00\x80@\x00\x00\xa0@\x94\x85\x94R\x94s"
-    b"b."
+    b"\x80\x04\x95\x97\x00\x00\x00\x00\x00\x00\x00\x8c\x15mxnet.ndarray.ndarray\x94\x8c\x07NDArr"
+    b"ay\x94\x93\x94N\x85\x94R\x94}\x94\x8c\x06handle\x94\x8c\x08builtins\x94\x8c\tbytearray\x94"
+    b"\x93\x94C@\xc9\xfa\x93\xf9\x00\x00\x00\x00\x02\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00"
+    b"\x03\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
+    b"\x00\x00\x00\x00\x80?\x00\x00\x00@\x00\x00@@\x00\x00\x80@\x00\x00\xa0@\x94\x85\x94R\x94sb."
 )
 CONTEXT = (
-    b"\x80\x04\x95Q\x00\x00\x00\x00\x00\x00\x00\x8c\rmxnet.c"
-    b"ontext\x94\x8c\x07Context\x94\x93\x94)"
-    b"\x81\x94}\x94(\x8c\rdevice_typeid"
-    b"\x94K\x01\x8c\tdevice_id\x94K\x00\x8c\x08_"
-    b"old_ctx\x94Nub."
+    b"\x80\x04\x95Q\x00\x00\x00\x00\x00\x00\x00\x8c\rmxnet.context\x94\x8c\x07Context\x94\x93"
+    b"\x94)\x81\x94}\x94(\x8c\rdevice_typeid\x94K\x01\x8c\tdevice_id\x94K\x00\x8c\x08_old_ctx"
+    b"\x94Nub."
 )
 
 
@@ -69,6 +63,25 @@ def test_symbols():
     found = pickle.loads(pickle.dumps(Written()))
     assert found.list_arguments() == net.list_arguments()
     assert found.infer_shape(data=(2, 4)) == net.infer_shape(data=(2, 4))
+
+
+@pytest.mark.parametrize("kind", [mx.optimizer.Adam, mx.optimizer.LARS])
+def test_optimizers(kind):
+    """A pickle of MXNet has the attributes that MXNet's has."""
+    theirs = "_index_update_count", "_all_index_update_counts"
+    held = {k: v for k, v in vars(kind()).items() if k in theirs or k[0] != "_"}
+    del held["param_dict"]
+
+    class Written:
+        def __reduce__(self):
+            return object.__new__, (kind,), held
+
+    weights = []
+    for made in (kind(), pickle.loads(pickle.dumps(Written()))):
+        weight, update = mx.nd.ones(2), mx.optimizer.get_updater(made)
+        update(0, mx.nd.ones(2), weight)
+        weights.append(weight.asnumpy())
+    np.testing.assert_array_equal(*weights)
 
 
 @pytest.mark.parametrize("given", [(3,), (), (None, None), (np.ones(3),)])

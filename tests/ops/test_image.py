@@ -103,6 +103,13 @@ def test_a_jitter_is_its_changes_one_after_the_other(order, left_out):
     np.testing.assert_allclose(evaluate(found), evaluate(want), 1e-9)
 
 
+@pytest.mark.parametrize(("widths", "spoilt"), [((0.3, 0, 0, 0), 1), ((0.3, 0, 0.3, 0.1), 3)])
+def test_a_jitter_without_contrast_leaves_other_pixels_alone(widths, spoilt):
+    x = picture(4, 4)
+    x[1, 1, 1] = np.nan
+    assert np.isnan(image.random_color_jitter(x, *widths).asnumpy()).sum() == spoilt
+
+
 def test_a_jitter_takes_its_changes_in_any_order():
     """Brightness 2 and contrast away from the mean do not commute with a cut at 0."""
     x = picture(2, 2)

@@ -72,7 +72,7 @@ class DataLoader(CheckedArguments):
         batchify_fn: Callable[[Sequence[Any]], Any] | None = None,
         num_workers: int = 0,
         pin_memory: bool = False,
-        pin_device_id: int = 0,
+        pin_device_id: int | None = 0,
         prefetch: int | None = None,
         thread_pool: bool = False,
         timeout: float = 120,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from types import FunctionType
 from typing import Any, ClassVar
 
@@ -89,7 +90,7 @@ class _Conv(HybridBlock):
     _axes: int | None = None  # as many as the layout has where None
 
     def __init_subclass__(cls, **words: Any) -> None:
-        if "_axes" in vars(cls):
+        if "_axes" in vars(cls) and "__init__" not in vars(cls):
             init = _with_layout(cls.__init__, LAYOUTS[vars(cls)["_axes"]][0])
             type.__setattr__(cls, "__init__", init)
         super().__init_subclass__(**words)
@@ -298,7 +299,7 @@ class ReflectionPad2D(HybridBlock):
 
     def __init__(self, padding: Any = 0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        padding = (0, 0, 0, 0, *[padding] * 4) if isinstance(padding, int) else tuple(padding)
+        padding = (0, 0, 0, 0, *[padding] * 4) if isinstance(padding, Integral) else tuple(padding)
         if len(padding) != 8:
             expected = "a number, or two for each of four axes"
             raise ParamError(complaint("ReflectionPad2D", "padding", expected, padding))

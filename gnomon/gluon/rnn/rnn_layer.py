@@ -15,6 +15,7 @@ from gnomon.gluon.rnn.compound import BidirectionalCell, HybridSequentialRNNCell
 from gnomon.gluon.rnn.modifier import DropoutCell
 from gnomon.ground.arguments import Whole
 from gnomon.ops.fields import Field
+from gnomon.ops.param import checked_count
 from gnomon.symbol import Symbol
 
 __all__ = ["GRU", "LSTM", "RNN"]
@@ -46,10 +47,8 @@ class _RNNLayer(HybridBlock):
 
     _fields: ClassVar = {
         "hidden_size": Whole(1),
-        "num_layers": Field("RNN.num_layers"),
         "dropout": Field("RNN.p"),
         "input_size": Whole(0),
-        "projection_size": Field("RNN.projection_size"),
     }
 
     def __init__(
@@ -75,6 +74,7 @@ class _RNNLayer(HybridBlock):
         if layout not in ("TNC", "NTC"):
             where = type(self).__name__
             raise ParamError(complaint(where, "layout", "'TNC' or 'NTC'", repr(layout)))
+        num_layers = checked_count(type(self).__name__, "num_layers", num_layers)
         self._hidden_size, self._num_layers = hidden_size, num_layers
         self._layout, self._dropout, self._dir = layout, dropout, 1 + bool(bidirectional)
         self._input_size, self._dtype = input_size, dtype
@@ -92,7 +92,7 @@ class _RNNLayer(HybridBlock):
                 where = type(self).__name__
                 expected = "None: only states of an LSTM are projected"
                 raise ParamError(complaint(where, "projection_size", expected, projection_size))
-            self._size = projection_size
+            self._size = checked_count(type(self).__name__, "projection_size", projection_size)
             self._more["projection_size"] = self._size
             self._inits["h2r_weight"] = h2r_weight_initializer
         self._places = [f"{side}{k}" for k in range(num_layers) for side in "lr"[: self._dir]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from numbers import Integral
 from typing import Any, ClassVar
 
 from gnomon.base import ParamError, complaint
@@ -89,7 +90,7 @@ class ConvCell(HybridRecurrentCell):
 
     def _sizes(self, argument: str, given: Sizes, low: int) -> tuple[int, ...]:
         """One number for each dimension."""
-        sizes = (given,) * self._dims if isinstance(given, int) else tuple(given)
+        sizes = (given,) * self._dims if isinstance(given, Integral) else tuple(given)
         if len(sizes) != self._dims or min(sizes) < low:
             expected = f"a number from {low} on, or {self._dims} of them"
             raise ParamError(complaint(type(self).__name__, argument, expected, given))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -201,7 +202,7 @@ class RandomResizedCrop(Block):
     ) -> None:
         super().__init__()
         self._size, self._interpolation = _pair("RandomResizedCrop", size), interpolation
-        self._scale = (scale, 1.0) if isinstance(scale, (int, float)) else tuple(scale)
+        self._scale = (scale, 1.0) if isinstance(scale, Real) else tuple(scale)
         self._ratio = tuple(ratio)
 
     def forward(self, x: Any) -> Any:
@@ -220,7 +221,7 @@ class RandomResizedCrop(Block):
 
 def _pair(where: str, size: Sizes) -> tuple[int, int]:
     """(width, height)."""
-    pair = (size, size) if isinstance(size, int) else tuple(size)
+    pair = (size, size) if isinstance(size, Integral) else tuple(size)
     if len(pair) != 2 or min(pair) < 1:
         raise ParamError(complaint(where, "size", "(width, height), or one number", size))
     return pair
