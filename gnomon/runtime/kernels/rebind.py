@@ -20,7 +20,7 @@ Make = Callable[[], list[Step]]
 
 
 class Where(NamedTuple):
-    """A leaf of a kernel: so many bytes behind the address of an operand."""
+    """So many bytes behind the address of an operand."""
 
     operand: int
     offset: int
@@ -58,7 +58,7 @@ class Rebinder:
 
         `what` stands for everything about the work but the operands' addresses.
         """
-        same = _pattern(operands)
+        same = pattern(operands)
         if same is None:
             return make()
         key = what, same
@@ -71,7 +71,7 @@ class Rebinder:
         return steps
 
 
-def _pattern(operands: Sequence[Buffer]) -> tuple[int, ...] | None:
+def pattern(operands: Sequence[Buffer]) -> tuple[int, ...] | None:
     """For each operand the first that is the same memory; None where two overlap otherwise."""
     first: dict[Hashable, int] = {}
     same = tuple([first.setdefault(identity(b), k) for k, b in enumerate(operands)])
@@ -82,9 +82,21 @@ def _pattern(operands: Sequence[Buffer]) -> tuple[int, ...] | None:
     return same if spans and spans[-1][0] < spans[-1][1] else None
 
 
+def locator(operands: Sequence[Buffer]) -> Callable[[int], Where | None]:
+    """Which of the operands an address is in: the first; None where in none."""
+    spans = [reach(b) for b in operands]
+
+    def where(address: int) -> Where | None:
+        at = (k for k, (low, high) in enumerate(spans) if low <= address < high)
+        operand = next(at, None)
+        return None if operand is None else Where(operand, address - operands[operand].address)
+
+    return where
+
+
 def _made(steps: Sequence[Step], operands: Sequence[Buffer]) -> tuple[Made, ...] | None:
     """`steps` with the places of their leaves; None where one is no kernel on `operands` alone."""
-    spans = [reach(b) for b in operands]
+    where = locator(operands)
     found = []
     for step in steps:
         keep = step.keep
@@ -92,11 +104,10 @@ def _made(steps: Sequence[Step], operands: Sequence[Buffer]) -> tuple[Made, ...]
             return None
         leaves = []
         for leaf in keep[3]:
-            at = (k for k, (low, high) in enumerate(spans) if low <= leaf.address < high)
-            operand = next(at, None)
-            if operand is None:
+            at = where(leaf.address)
+            if at is None:
                 return None
-            leaves.append(Where(operand, leaf.address - operands[operand].address))
+            leaves.append(at)
         found.append(Made(step, tuple(leaves)))
     return tuple(found)
 

@@ -1,0 +1,379 @@
+"""Layouts for sizes that a graph was not bound for yet: two that it was bound for tell of a third.
+
+The first two layouts of a graph, in which some sizes of what is bound differ, are made the usual
+way. Each is a *sample*: a structure (tasks, what they read and make, and where that is stored) and
+numbers (shapes, and what kernels and products are given). Where two samples have one structure,
+and each number either is the same in both or grew as a product of sizes did, they are *kin*: for a
+third set of sizes, numbers are put in, and memory is planned anew. No expression is read.
+
+That numbers are such products is for the operators to say: all of them must be maps, movements,
+reductions, or say which sizes do nothing but count (`Op.free`); other sizes need to stay as they
+are. What the shapes come to is compared with those that were inferred.
+
+States: a sample is *complete* once the steps of all its tasks were made, in both passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
+from itertools import combinations_with_replacement
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+from gnomon import config
+from gnomon.executor.programs.draws import Draws
+from gnomon.executor.programs.layout import Layout, Mode, Network, lay_out, plan_memory, size_of
+from gnomon.expr.node import Buffer
+from gnomon.graph.node import Entry, Graph
+from gnomon.graph.tasks import memory
+from gnomon.graph.tasks.form import Spec
+from gnomon.graph.tasks.regions import Region
+from gnomon.graph.tasks.task import Buffers, Task
+from gnomon.ops.op import Op
+from gnomon.runtime.execution import threads
+from gnomon.runtime.execution.program import Step
+from gnomon.runtime.kernels.rebind import locator, pattern
+from gnomon.runtime.statements.family import OfKernel, OfProduct, read
+from gnomon.shape import prod
+
+Shape = tuple[int, ...]
+Pair = tuple[int, int]  # a number of one sample, and of a later one
+Pairs = tuple[Pair, ...]
+
+MOST = 8  # kin of one structure, and structures of one graph
+SAMPLES = 3  # kept of one structure: of some, sizes that are equal by chance make other kernels
+DEGREE = 4  # sizes that are multiplied
+BEYOND = 2  # times smaller or larger than in samples: what pays there may not pay any more
+
+
+class Done(NamedTuple):
+    """What the steps of a task do with operands of so many bytes; None: that cannot be told."""
+
+    steps: Sequence[OfKernel | OfProduct] | None
+    nbytes: int
+
+
+class Sample:
+    """A layout that was made the usual way, without what has memory, and what its steps do."""
+
+    def __init__(self, net: Network, layout: Layout) -> None:
+        roles = {id(b): k for k, b in enumerate(_callers(net))}
+        used = dict.fromkeys(e for t in layout.tasks for e in (*t.reads, *t.made))
+        number = {e: k for k, e in enumerate(used)}
+        self.sizes, self.shapes = _sizes(net), _shapes(net)
+        self.specs = {e: layout.buffers.spec(e) for e in used}
+        self.roles = {e: k for e in used if (k := roles.get(id(layout.buffers[e]))) is not None}
+        self.stores = {e: roles[id(d.dest)] for e, d in layout.stores.items()}
+        self.heads = [k for k, e in enumerate(net.heads) if e in layout.heads]
+        self.structure: Hashable = (
+            [_structure(t, number) for t in layout.tasks],
+            [(s.dtype, len(s.shape), self.roles.get(e)) for e, s in self.specs.items()],
+            [(number[e], k, layout.stores[e].saver) for e, k in self.stores.items()],
+            [{number[e] for e in part} for part in (layout.homes, layout.added)],
+            (layout.forward, layout.repeat, layout.repeatable, self.heads),
+        )
+        self.regions = _numbered(layout)
+        stores = {e: d._replace(dest=NOWHERE) for e, d in layout.stores.items()}
+        empty = Buffers({}, {}), Draws(layout.draws.ctx), memory.plan([])
+        self.rest = replace(
+            layout, stores=stores, buffers=empty[0], draws=empty[1], plan=empty[2], noted=None
+        )
+        self.done: dict[Task, Done] = {}
+        self.compared = False
+
+    def note(self, task: Task, operands: Sequence[Buffer], steps: Sequence[Step]) -> None:
+        """Keep what the steps of a task do."""
+        self.done[task] = Done(read(steps, locator(operands)), sum(map(size_of, operands)))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the steps of all tasks were made."""
+        return len(self.done) == len(self.rest.tasks)
+
+
+NOWHERE = Buffer(())
+
+
+def _structure(task: Task, number: dict[Entry, int]) -> Hashable:
+    """What a task is, beside numbers and what its steps are."""
+    names = [(n.name, type(n.op)) for n in task.nodes]
+    seen = None if task.form is None else task.form.seen
+    return names, [number[e] for e in task.reads], [number[e] for e in task.made], seen
+
+
+def _numbered(layout: Layout) -> list[Region]:
+    """The regions of a layout by the numbers of their tasks."""
+    place, found = {t: k for k, t in enumerate(layout.tasks)}, []
+    for first, chains in layout.regions.items():
+        numbers = tuple([tuple([place[t] for t in chain]) for chain in chains])
+        found.append(Region(place[first], place[first] + sum(map(len, chains)), numbers))
+    return found
+
+
+def _callers(net: Network) -> list[Buffer]:
+    """The caller's buffers, and those of the gradients of outputs."""
+    outputs, grads = (b for b in net.outputs if b is not None), (b for b, _ in net.grads.values())
+    return [*net.inputs.values(), *outputs, *grads, *net.heads.values()]
+
+
+def _sizes(net: Network) -> Shape:
+    return tuple([n for b in net.inputs.values() for n in b.shape])
+
+
+def _shapes(net: Network) -> list[Shape]:
+    return [net.shapes[e] for node in net.graph.topo for e in node.entries()]
+
+
+class Growth:
+    """How numbers of two samples follow from their sizes.
+
+    >>> growth = Growth((4, 10, 64), (4, 15, 64))
+    >>> growth.tells([(2560, 3840), (64, 64), (100, 225)]), growth.tells([(9, 14)])
+    (True, False)
+    >>> growth.numbers((4, 20, 64))
+    {(2560, 3840): 5120, (100, 225): 400}
+    """
+
+    def __init__(self, then: Shape, now: Shape) -> None:
+        self._then, self._now = then, now
+        moved = {pair: k for k, pair in enumerate(zip(then, now, strict=True)) if len({*pair}) > 1}
+        self._products = [
+            (axes, prod([then[k] for k in axes]), prod([now[k] for k in axes]))
+            for count in range(1, DEGREE + 1)
+            for axes in combinations_with_replacement(moved.values(), count)
+        ]
+        self._told: dict[Pair, tuple[tuple[int, ...], int]] = {}
+        #: where a product stayed the same, what stayed the same need not be one of the others
+        self.is_clear = bool(moved) and all(a != b for _, a, b in self._products)
+
+    def tells(self, pairs: Iterable[Pair]) -> bool:
+        """Whether it is clear what these numbers are for other sizes."""
+        return all(then == now or self._tells(then, now) for then, now in pairs)
+
+    def _tells(self, then: int, now: int) -> bool:
+        if (then, now) in self._told:
+            return True
+        found = [
+            (axes, now // b)
+            for axes, a, b in self._products
+            if then * b == now * a and now % b == 0
+        ]
+        if len(found) == 1:
+            self._told[then, now] = found[0]
+        return len(found) == 1
+
+    def numbers(self, sizes: Shape) -> dict[Pair, int] | None:
+        """For sizes what the told numbers are, those that grew; None if the sizes are none of
+        these: others differ, equal ones do not stay equal, or are far from those in samples."""
+        if len(sizes) != len(self._now):
+            return None
+        of: dict[Pair, int] = {}
+        for then, now, n in zip(self._then, self._now, sizes, strict=True):
+            if then == now:
+                if n != now:
+                    return None
+            elif of.setdefault((then, now), n) != n:
+                return None
+            elif not max(min(then, now), 4) <= BEYOND * n <= BEYOND**2 * max(then, now):
+                return None
+        return {p: times * prod([sizes[k] for k in axes]) for p, (axes, times) in self._told.items()}
+
+
+class Work(NamedTuple):
+    """What is done by a step, and the numbers that it is given anew."""
+
+    step: OfKernel | OfProduct
+    grown: dict[Hashable, Pair]
+
+
+class Kin:
+    """Two samples of one structure, of which the `last` is taken for other sizes."""
+
+    def __init__(self, growth: Growth, last: Sample, work: dict[Task, list[Work]]) -> None:
+        self.growth, self.last, self.work = growth, last, work
+        self.shapes: list[Pairs] = []
+        self.specs: dict[Entry, tuple[Pairs, Pairs]] = {}
+
+    def layout(self, net: Network, mode: Mode, draws: Draws) -> Layout | None:
+        """The layout of a network of this structure; None where its sizes are none of these."""
+        numbers, last, callers = self.growth.numbers(_sizes(net)), self.last, _callers(net)
+        if numbers is None or _shapes(net) != [_put(p, numbers) for p in self.shapes]:
+            return None
+        buffers = Buffers({}, {})
+        for head, buffer in net.heads.items():
+            buffers.put(head, buffer)
+        for entry, (shape, strides) in self.specs.items():
+            spec = Spec(_put(shape, numbers), last.specs[entry].dtype, _put(strides, numbers))
+            role = last.roles.get(entry)
+            if role is None:
+                buffers.add(entry, spec)
+            elif callers[role].shape != spec.shape:
+                return None
+            else:
+                buffers.put(entry, callers[role])
+        stores = {
+            e: d._replace(dest=callers[last.stores[e]]) for e, d in last.rest.stores.items()
+        }
+        heads, every = frozenset([list(net.heads)[k] for k in last.heads]), last.rest
+        made = replace(every, mode=mode, buffers=buffers, draws=draws, stores=stores, heads=heads)
+        plan_memory(made, frozenset([Entry(n, 0) for n in net.graph.arguments]), last.regions)
+        made.resized = Resized(self, numbers)
+        return made
+
+
+class Resized:
+    """Makes the steps of a layout whose numbers were put in."""
+
+    def __init__(self, kin: Kin, numbers: dict[Pair, int]) -> None:
+        self._kin, self._numbers = kin, numbers
+
+    def steps(self, task: Task, operands: Sequence[Buffer]) -> list[Step]:
+        """The steps of a task on operands that have memory."""
+        times = sum(map(size_of, operands)) / max(self._kin.last.done[task].nbytes, 1)
+        found = []
+        for step, grown in self._kin.work[task]:
+            owned = [operands[w.operand] for w in step.where]
+            leaves = [operands[w.operand].address + w.offset for w in step.where]
+            values = {name: self._numbers[pair] for name, pair in grown.items()}
+            found.append(step.made(leaves, values, times, owned))
+        return found
+
+
+def _put(pairs: Pairs, numbers: dict[Pair, int]) -> Shape:
+    return tuple([numbers.get(pair, pair[1]) for pair in pairs])
+
+
+def related(first: Sample, last: Sample) -> Kin | None:
+    """Two complete samples as kin; None where they do not tell of others."""
+    growth = Growth(first.sizes, last.sizes)
+    if not growth.is_clear or first.structure != last.structure:
+        return None
+    work = {}
+    tasks = zip(first.rest.tasks, last.rest.tasks, strict=True)
+    for then, now in tasks:
+        found = _work(growth, first.done[then].steps, last.done[now].steps)
+        if found is None:
+            return None
+        work[now] = found
+    kin = Kin(growth, last, work)
+    kin.shapes = [_pairs(*each) for each in zip(first.shapes, last.shapes, strict=True)]
+    specs = zip(first.specs.values(), last.specs.items(), strict=True)
+    for a, (entry, b) in specs:
+        kin.specs[entry] = _pairs(a.shape, b.shape), _pairs(a.strides, b.strides)
+    every = [*kin.shapes, *(part for both in kin.specs.values() for part in both)]
+    return kin if all(map(growth.tells, every)) else None
+
+
+def _pairs(then: Shape, now: Shape) -> Pairs:
+    return tuple(zip(then, now, strict=True))
+
+
+def _work(growth: Growth, then: Any, now: Any) -> list[Work] | None:
+    """What is done by the steps of a task in two samples; None where that is not the same."""
+    if then is None or now is None or len(then) != len(now):
+        return None
+    found = []
+    for a, b in zip(then, now, strict=True):
+        if not b.is_like(a):
+            return None
+        before, grown = a.values(), {}
+        for name, n in b.values().items():
+            if n != before[name] and name[0] not in ("leaf", "scratch", "tasks"):
+                grown[name] = before[name], n
+        if any(name[0] == "scalar" for name in grown) or not growth.tells(grown.values()):
+            return None
+        found.append(Work(b, grown))
+    return found
+
+
+class Known:
+    """What is known of a structure: the last samples, and kin. The newest sample is yet to be
+    compared with those before."""
+
+    def __init__(self) -> None:
+        self.samples: list[Sample] = []
+        self.kin: list[Kin] = []
+
+    def layout(self, net: Network, mode: Mode, draws: Draws) -> Layout | None:
+        """That of kin, where there are such."""
+        if self.samples and self.samples[-1].is_complete and not self.samples[-1].compared:
+            self._compare(self.samples[-1])
+        return next((x for kin in self.kin if (x := kin.layout(net, mode, draws))), None)
+
+    def _compare(self, newest: Sample) -> None:
+        newest.compared = True
+        before = [s for s in reversed(self.samples[:-1]) if s.is_complete]
+        made = next((kin for s in before if (kin := related(s, newest)) is not None), None)
+        if made is not None:
+            self.kin = [made, *self.kin[: MOST - 1]]
+
+    def learn(self, net: Network, layout: Layout) -> None:
+        """Note a layout that was made the usual way."""
+        if all(t.is_expression for t in layout.tasks) and not (layout.prepare or len(layout.draws)):
+            layout.noted = Sample(net, layout)
+            self.samples = [*self.samples[1 - SAMPLES :], layout.noted]
+
+
+_known: WeakKeyDictionary[Graph, dict[Hashable, Known]] = WeakKeyDictionary()
+
+
+def laid_out(net: Network, mode: Mode, draws: Draws) -> Layout:
+    """The layout of `net` for one mode, by those of the same graph for other sizes if that may be.
+
+    It is the same work, of the same tasks, as `lay_out` found for others.
+    """
+    structure = None if mode.alone else _outline(net, mode, draws)
+    if structure is None:
+        return lay_out(net, mode, draws)
+    all_known = _known.setdefault(net.graph, {})
+    if structure not in all_known and len(all_known) >= MOST:
+        all_known.clear()
+    known = all_known.setdefault(structure, Known())
+    found = known.layout(net, mode, draws)
+    if found is None:
+        found = lay_out(net, mode, draws)
+        known.learn(net, found)
+    return found
+
+
+def _outline(net: Network, mode: Mode, draws: Draws) -> Hashable:
+    """All that decides of a layout beside the sizes that do nothing but count; None: any size."""
+    callers = _callers(net)
+    nodes = [n for n in net.graph.topo if n.op is not None]
+    decides = [decisive(n.op, [net.shapes[e] for e in n.inputs], mode) for n in nodes]
+    same = pattern([b for b in callers if b.address])
+    dense = all(b.contiguous and b.device == "cpu" for b in callers)
+    if None in decides or same is None or not dense:
+        return None
+    savers = tuple([saver for _, saver in net.grads.values()])
+    kept = tuple([b is None for b in net.outputs]), tuple(net.grads), savers, len(net.heads)
+    types = tuple([(b.dtype, len(b.shape), bool(b.address)) for b in callers])
+    how = mode, draws.ctx, threads.num_threads(), config.get("backward_do_mirror")
+    return how, tuple(decides), same, kept, types
+
+
+def decisive(op: Any, shapes: Sequence[Shape], mode: Mode) -> Hashable:
+    """The sizes by which an operator, or its gradient, decides; None where any may be one."""
+    if not isinstance(op, Op) or not op.is_expression or op.is_random or op.guard is not None:
+        return None
+    if op.free is not None:
+        free = op.free(*shapes)
+        return None if free is None else free.fixed
+    if mode.differentiate and not op.derives:
+        return None
+    if op.moves is not None:
+        return _cut(op.moves(shapes[0]), shapes[0])
+    return () if op.elementwise or op.reshapes or op.reduces is not None else None
+
+
+def _cut(moves: Any, shape: Shape) -> Hashable:
+    """The sizes of axes that do not come over as a whole, with those that take their place."""
+    begin, found = (*moves.begin, *[0] * (len(shape) - len(moves.begin))), []
+    whole = set()
+    for n, axis, step in zip(moves.shape, moves.axes, moves.steps, strict=True):
+        if axis >= 0 and step == 1 and not begin[axis] and n == shape[axis]:
+            whole.add(axis)
+        else:
+            found.append(n)
+    return (*found, *[n for axis, n in enumerate(shape) if axis not in whole])
