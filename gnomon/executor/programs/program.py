@@ -311,11 +311,11 @@ def stores_of(layout: Layout, task: Task) -> list[Store]:
     return [Store(w.dest, w.saver, value) for w, value in typed]  # type: ignore[arg-type]
 
 
-def _operands(
-    layout: Layout, task: Task, wanted: Sequence[tuple[int, Delivery]]
-) -> list[Buffer]:
+def _operands(layout: Layout, task: Task, wanted: Sequence[tuple[int, Delivery]]) -> list[Buffer]:
     """What the steps of a task read, and what they write; none where nothing is to be done."""
-    return [*(layout.buffers[e] for e in task.reads), *(w.dest for _, w in wanted)] if wanted else []
+    if not wanted:
+        return []
+    return [*(layout.buffers[e] for e in task.reads), *(w.dest for _, w in wanted)]
 
 
 def deliveries(layout: Layout, task: Task) -> list[tuple[int, Delivery]]:

@@ -10,6 +10,8 @@ That numbers are such products is for the operators to say: all of them must be 
 reductions, or say which sizes do nothing but count (`Op.free`); other sizes need to stay as they
 are. What the shapes come to is compared with those that were inferred.
 
+A graph of which all bindings have the same sizes is not looked at.
+
 States: a sample is *complete* once the steps of all its tasks were made, in both passes.
 """
 
@@ -59,8 +61,9 @@ class Sample:
 
     def __init__(self, net: Network, layout: Layout) -> None:
         roles = {id(b): k for k, b in enumerate(_callers(net))}
-        used = dict.fromkeys(e for t in layout.tasks for e in (*t.reads, *t.made))
-        number = {e: k for k, e in enumerate(used)}
+        every = dict.fromkeys(e for t in layout.tasks for e in (*t.reads, *t.made))
+        number = {e: k for k, e in enumerate(every)}
+        used = [e for e in every if e not in layout.stores]
         self.sizes, self.shapes = _sizes(net), _shapes(net)
         self.specs = {e: layout.buffers.spec(e) for e in used}
         self.roles = {e: k for e in used if (k := roles.get(id(layout.buffers[e]))) is not None}
@@ -136,8 +139,8 @@ class Growth:
     """
 
     def __init__(self, then: Shape, now: Shape) -> None:
-        self._then, self._now = then, now
-        moved = {pair: k for k, pair in enumerate(zip(then, now, strict=True)) if len({*pair}) > 1}
+        self._pairs = _pairs(then, now)
+        moved = {pair: k for k, pair in enumerate(self._pairs) if pair[0] != pair[1]}
         self._products = [
             (axes, prod([then[k] for k in axes]), prod([now[k] for k in axes]))
             for count in range(1, DEGREE + 1)
@@ -146,6 +149,7 @@ class Growth:
         self._told: dict[Pair, tuple[tuple[int, ...], int]] = {}
         #: where a product stayed the same, what stayed the same need not be one of the others
         self.is_clear = bool(moved) and all(a != b for _, a, b in self._products)
+        self.is_clear &= all(min(pair) > 1 for pair in moved)
 
     def tells(self, pairs: Iterable[Pair]) -> bool:
         """Whether it is clear what these numbers are for other sizes."""
@@ -166,18 +170,14 @@ class Growth:
     def numbers(self, sizes: Shape) -> dict[Pair, int] | None:
         """For sizes what the told numbers are, those that grew; None if the sizes are none of
         these: others differ, equal ones do not stay equal, or are far from those in samples."""
-        if len(sizes) != len(self._now):
-            return None
         of: dict[Pair, int] = {}
-        for then, now, n in zip(self._then, self._now, sizes, strict=True):
-            if then == now:
-                if n != now:
-                    return None
-            elif of.setdefault((then, now), n) != n:
+        for pair, n in zip(self._pairs, sizes, strict=True):
+            least, most = min(pair), max(pair)
+            near = n == least if least == most else max(least, 4) <= BEYOND * n <= BEYOND**2 * most
+            if not near or of.setdefault(pair, n) != n:
                 return None
-            elif not max(min(then, now), 4) <= BEYOND * n <= BEYOND**2 * max(then, now):
-                return None
-        return {p: times * prod([sizes[k] for k in axes]) for p, (axes, times) in self._told.items()}
+        told = self._told.items()
+        return {pair: times * prod([sizes[k] for k in axes]) for pair, (axes, times) in told}
 
 
 class Work(NamedTuple):
@@ -212,9 +212,8 @@ class Kin:
                 return None
             else:
                 buffers.put(entry, callers[role])
-        stores = {
-            e: d._replace(dest=callers[last.stores[e]]) for e, d in last.rest.stores.items()
-        }
+        dests = {e: callers[role] for e, role in last.stores.items()}
+        stores = {e: d._replace(dest=dests[e]) for e, d in last.rest.stores.items()}
         heads, every = frozenset([list(net.heads)[k] for k in last.heads]), last.rest
         made = replace(every, mode=mode, buffers=buffers, draws=draws, stores=stores, heads=heads)
         plan_memory(made, frozenset([Entry(n, 0) for n in net.graph.arguments]), last.regions)
@@ -288,8 +287,8 @@ def _work(growth: Growth, then: Any, now: Any) -> list[Work] | None:
 
 
 class Known:
-    """What is known of a structure: the last samples, and kin. The newest sample is yet to be
-    compared with those before."""
+    """What is known of a structure: the last samples, the newest of them to be compared with those
+    before, and kin."""
 
     def __init__(self) -> None:
         self.samples: list[Sample] = []
@@ -297,39 +296,47 @@ class Known:
 
     def layout(self, net: Network, mode: Mode, draws: Draws) -> Layout | None:
         """That of kin, where there are such."""
-        if self.samples and self.samples[-1].is_complete and not self.samples[-1].compared:
-            self._compare(self.samples[-1])
+        newest = self.samples[-1] if self.samples else None
+        if newest is not None and newest.is_complete and not newest.compared:
+            newest.compared = True
+            before = [s for s in reversed(self.samples[:-1]) if s.is_complete]
+            made = next((kin for s in before if (kin := related(s, newest)) is not None), None)
+            self.kin = self.kin if made is None else [made, *self.kin[: MOST - 1]]
         return next((x for kin in self.kin if (x := kin.layout(net, mode, draws))), None)
-
-    def _compare(self, newest: Sample) -> None:
-        newest.compared = True
-        before = [s for s in reversed(self.samples[:-1]) if s.is_complete]
-        made = next((kin for s in before if (kin := related(s, newest)) is not None), None)
-        if made is not None:
-            self.kin = [made, *self.kin[: MOST - 1]]
 
     def learn(self, net: Network, layout: Layout) -> None:
         """Note a layout that was made the usual way."""
         if all(t.is_expression for t in layout.tasks) and not (layout.prepare or len(layout.draws)):
-            layout.noted = Sample(net, layout)
-            self.samples = [*self.samples[1 - SAMPLES :], layout.noted]
+            made = layout.noted = Sample(net, layout)
+            others = [s for s in self.samples if s.sizes != made.sizes]
+            self.samples = [*others[1 - SAMPLES :], made]
 
 
-_known: WeakKeyDictionary[Graph, dict[Hashable, Known]] = WeakKeyDictionary()
+class OfGraph(NamedTuple):
+    """The sizes that a graph was bound for first, and what is known of its structures."""
+
+    sizes: Shape
+    known: dict[Hashable, Known]
+
+
+_graphs: WeakKeyDictionary[Graph, OfGraph] = WeakKeyDictionary()
 
 
 def laid_out(net: Network, mode: Mode, draws: Draws) -> Layout:
     """The layout of `net` for one mode, by those of the same graph for other sizes if that may be.
 
-    It is the same work, of the same tasks, as `lay_out` found for others.
+    Where all were for the same sizes, nothing is noted.
     """
-    structure = None if mode.alone else _outline(net, mode, draws)
-    if structure is None:
+    of = _graphs.get(net.graph)
+    if of is None:
+        of = _graphs[net.graph] = OfGraph(_sizes(net), {})
+    several = not mode.alone and (of.known or of.sizes != _sizes(net))
+    outline = _outline(net, mode, draws) if several else None
+    if outline is None:
         return lay_out(net, mode, draws)
-    all_known = _known.setdefault(net.graph, {})
-    if structure not in all_known and len(all_known) >= MOST:
-        all_known.clear()
-    known = all_known.setdefault(structure, Known())
+    if outline not in of.known and len(of.known) >= MOST:
+        of.known.clear()
+    known = of.known.setdefault(outline, Known())
     found = known.layout(net, mode, draws)
     if found is None:
         found = lay_out(net, mode, draws)
