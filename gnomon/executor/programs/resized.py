@@ -84,10 +84,12 @@ class Sample:
         )
         self.done: dict[Task, Done] = {}
         self.compared = False
+        self.is_told = True  # as far as steps were made
 
     def note(self, task: Task, operands: Sequence[Buffer], steps: Sequence[Step]) -> None:
         """Keep what the steps of a task do."""
-        self.done[task] = Done(read(steps, locator(operands)), sum(map(size_of, operands)))
+        done = self.done[task] = Done(read(steps, locator(operands)), sum(map(size_of, operands)))
+        self.is_told &= done.steps is not None
 
     @property
     def is_complete(self) -> bool:
@@ -292,6 +294,7 @@ class Known:
 
     def __init__(self) -> None:
         self.samples: list[Sample] = []
+        self.taken = 0  # in all
         self.kin: list[Kin] = []
 
     def layout(self, net: Network, mode: Mode, draws: Draws) -> Layout | None:
@@ -304,9 +307,16 @@ class Known:
             self.kin = self.kin if made is None else [made, *self.kin[: MOST - 1]]
         return next((x for kin in self.kin if (x := kin.layout(net, mode, draws))), None)
 
+    @property
+    def _is_hopeful(self) -> bool:
+        """Whether another sample may be of use: steps were told, and some of the first were kin."""
+        return all(s.is_told for s in self.samples) and bool(self.kin or self.taken < MOST)
+
     def learn(self, net: Network, layout: Layout) -> None:
         """Note a layout that was made the usual way."""
-        if all(t.is_expression for t in layout.tasks) and not (layout.prepare or len(layout.draws)):
+        native = all(t.is_expression for t in layout.tasks)
+        if self._is_hopeful and native and not (layout.prepare or len(layout.draws)):
+            self.taken += 1
             made = layout.noted = Sample(net, layout)
             others = [s for s in self.samples if s.sizes != made.sizes]
             self.samples = [*others[1 - SAMPLES :], made]
