@@ -202,7 +202,7 @@ def lay_out(net: Network, mode: Mode, draws: Draws) -> Layout:
     layout.repeatable = not any(e in changed for t in forward for e in t.reads)
     layout.keeps_forward = mode.differentiate and any(isinstance(n.op, PropertyOp) for n in nodes)
     arguments = frozenset((*layout.kept, *(Entry(n, 0) for n in net.graph.arguments)))
-    plan_memory(layout, arguments, _regions(layout, arguments))
+    plan_memory(layout, arguments)
     layout.buffers.known.clear()  # only passes ask
     _show(layout)
     return layout
@@ -371,10 +371,12 @@ def _finished(layout: Layout, tasks: list[Task], read_later: Collection[Entry]) 
     return tasks
 
 
-def plan_memory(layout: Layout, arguments: frozenset[Entry], found: list[Region]) -> None:
+def plan_memory(
+    layout: Layout, arguments: frozenset[Entry], found: list[Region] | None = None
+) -> None:
     """Decide which values are views of arguments, and places for all that have none yet.
 
-    Of the regions `found`, those stay for which there is memory.
+    The regions are those `found` for other sizes, else those for which there is memory.
     """
     buffers, tasks = layout.buffers, layout.tasks
     outside = {*layout.homes, *layout.stores}
@@ -393,12 +395,12 @@ def plan_memory(layout: Layout, arguments: frozenset[Entry], found: list[Region]
         ]
         return memory.plan(values, shared)
 
-    layout.plan = without = planned(())
-    while found:
-        layout.plan = planned(found)
-        if not too_large(layout.plan.total, without.total):
-            break
-        layout.plan, found = without, lighter(tasks, found, sizes)
+    layout.plan = without = planned(found or ())
+    if found is None:
+        found = _regions(layout, arguments)
+        while found and too_large((plan := planned(found)).total, without.total):
+            found = lighter(tasks, found, sizes)
+        layout.plan = plan if found else without
     layout.regions = {
         tasks[r.begin]: tuple([tasks[k] for k in chain] for chain in r.chains) for r in found
     }
