@@ -175,7 +175,7 @@ class Growth:
         of: dict[Pair, int] = {}
         for pair, n in zip(self._pairs, sizes, strict=True):
             least, most = min(pair), max(pair)
-            near = n == least if least == most else max(least, 4) <= BEYOND * n <= BEYOND**2 * most
+            near = n == least if least == most else n > 1 and least / BEYOND <= n <= most * BEYOND
             if not near or of.setdefault(pair, n) != n:
                 return None
         told = self._told.items()
