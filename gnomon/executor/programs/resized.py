@@ -46,6 +46,7 @@ Pairs = tuple[Pair, ...]
 MOST = 8  # kin of one structure, and structures of one graph
 SAMPLES = 3  # kept of one structure: of some, sizes that are equal by chance make other kernels
 DEGREE = 4  # sizes that are multiplied
+NOWHERE = Buffer(())
 BEYOND = 2  # times smaller or larger than in samples: what pays there may not pay any more
 
 
@@ -69,7 +70,7 @@ class Sample:
         self.roles = {e: k for e in used if (k := roles.get(id(layout.buffers[e]))) is not None}
         self.stores = {e: roles[id(d.dest)] for e, d in layout.stores.items()}
         self.heads = [k for k, e in enumerate(net.heads) if e in layout.heads]
-        self.structure: Hashable = (
+        self.structure = (
             [_structure(t, number) for t in layout.tasks],
             [(s.dtype, len(s.shape), self.roles.get(e)) for e, s in self.specs.items()],
             [(number[e], k, layout.stores[e].saver) for e, k in self.stores.items()],
@@ -77,10 +78,12 @@ class Sample:
             (layout.forward, layout.repeat, layout.repeatable, self.heads),
         )
         self.regions = _numbered(layout)
-        stores = {e: d._replace(dest=NOWHERE) for e, d in layout.stores.items()}
-        empty = Buffers({}, {}), Draws(layout.draws.ctx), memory.plan([])
         self.rest = replace(
-            layout, stores=stores, buffers=empty[0], draws=empty[1], plan=empty[2], noted=None
+            layout,
+            buffers=Buffers({}, {}),
+            draws=Draws(layout.draws.ctx),
+            plan=memory.plan([]),
+            stores={e: d._replace(dest=NOWHERE) for e, d in layout.stores.items()},
         )
         self.done: dict[Task, Done] = {}
         self.compared = False
@@ -97,10 +100,7 @@ class Sample:
         return len(self.done) == len(self.rest.tasks)
 
 
-NOWHERE = Buffer(())
-
-
-def _structure(task: Task, number: dict[Entry, int]) -> Hashable:
+def _structure(task: Task, number: dict[Entry, int]) -> tuple[Any, ...]:
     """What a task is, beside numbers and what its steps are."""
     names = [(n.name, type(n.op)) for n in task.nodes]
     seen = None if task.form is None else task.form.seen
