@@ -33,6 +33,11 @@ class Concat(Op):
             missing = parts[sizes.index(UNKNOWN)]
             s[missing] = tuple(rest if a == axis else UNKNOWN for a in range(rank))
 
+    def free(self, *parts: Shape) -> Free:
+        axis = normal_axis(self.name, self.dim, len(parts[0]))
+        others = (*parts[0][:axis], *parts[0][axis + 1 :])
+        return Free(others, tuple([part[axis] for part in parts]))
+
     def forward(self, *args: Expr) -> Expr:
         if len(args) == 1:
             return fn.identity(args[0])
@@ -51,6 +56,9 @@ class Stack(Op):
         part = s.need("arg0")
         axis = s.axis("arg0", self.axis, extra=1)
         s["output"] = (*part[:axis], self.num_args, *part[axis:])
+
+    def free(self, *parts: Shape) -> Free:
+        return Free(parts[0])
 
     def forward(self, *args: Expr) -> Expr:
         shape = args[0].shape

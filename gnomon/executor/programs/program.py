@@ -190,7 +190,7 @@ class Builder:
             how = tuple([(k, w.saver, w.dest.shape, w.dest.strides) for k, w in wanted])
             made = self._rebinder.steps((form, how), operands, make, task.name)
         if layout.noted is not None:
-            layout.noted.note(task, operands, made)
+            layout.noted.note(task, [*operands, *layout.draws.states], made)
         return made
 
     def _anew(self, task: Task, operands: Sequence[Buffer]) -> list[Step]:
@@ -198,7 +198,7 @@ class Builder:
         if not operands:
             return []
         if self.layout.resized is not None:
-            return self.layout.resized.steps(task, operands)
+            return self.layout.resized.steps(task, [*operands, *self.layout.draws.states])
         return prepare(stores_of(self.layout, task), task.name)
 
     def slots(self, leaf: Buffer, part: slice) -> list[Slot] | None:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
-from itertools import combinations_with_replacement
+from itertools import chain, combinations_with_replacement
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -66,6 +66,7 @@ class Sample:
         number = {e: k for k, e in enumerate(every)}
         used = [e for e in every if e not in layout.stores]
         self.sizes, self.shapes = _sizes(net), _shapes(net)
+        self.owners, self.counts = layout.draws.owners, tuple(layout.draws.counts)
         self.specs = {e: layout.buffers.spec(e) for e in used}
         self.roles = {e: k for e in used if (k := roles.get(id(layout.buffers[e]))) is not None}
         self.stores = {e: roles[id(d.dest)] for e, d in layout.stores.items()}
@@ -75,7 +76,7 @@ class Sample:
             [(s.dtype, len(s.shape), self.roles.get(e)) for e, s in self.specs.items()],
             [(number[e], k, layout.stores[e].saver) for e, k in self.stores.items()],
             [{number[e] for e in part} for part in (layout.homes, layout.added)],
-            (layout.forward, layout.repeat, layout.repeatable, self.heads),
+            (layout.forward, layout.repeat, layout.repeatable, self.heads, self.owners),
         )
         self.regions = _numbered(layout)
         self.rest = replace(
@@ -192,10 +193,22 @@ class Work(NamedTuple):
 class Kin:
     """Two samples of one structure, of which the `last` is taken for other sizes."""
 
-    def __init__(self, growth: Growth, last: Sample, work: dict[Task, list[Work]]) -> None:
+    def __init__(
+        self, growth: Growth, first: Sample, last: Sample, work: dict[Task, list[Work]]
+    ) -> None:
         self.growth, self.last, self.work = growth, last, work
-        self.shapes: list[Pairs] = []
-        self.specs: dict[Entry, tuple[Pairs, Pairs]] = {}
+        self.counts = _pairs(first.counts, last.counts)  # of draws
+        self.shapes = [_pairs(*each) for each in zip(first.shapes, last.shapes, strict=True)]
+        specs = zip(first.specs.values(), last.specs.items(), strict=True)
+        self.specs = {
+            e: (_pairs(a.shape, b.shape), _pairs(a.strides, b.strides)) for a, (e, b) in specs
+        }
+
+    @property
+    def is_told(self) -> bool:
+        """Whether it is clear what all numbers are for other sizes."""
+        parts = (part for both in self.specs.values() for part in both)
+        return all(map(self.growth.tells, chain([self.counts], self.shapes, parts)))
 
     def layout(self, net: Network, mode: Mode, draws: Draws) -> Layout | None:
         """The layout of a network of this structure; None where its sizes are none of these."""
@@ -218,6 +231,8 @@ class Kin:
         stores = {e: d._replace(dest=dests[e]) for e, d in last.rest.stores.items()}
         heads, every = frozenset([list(net.heads)[k] for k in last.heads]), last.rest
         made = replace(every, mode=mode, buffers=buffers, draws=draws, stores=stores, heads=heads)
+        for owner, count in zip(last.owners, _put(self.counts, numbers), strict=True):
+            draws.of(owner).state(count)
         plan_memory(made, frozenset([Entry(n, 0) for n in net.graph.arguments]), last.regions)
         made.resized = Resized(self, numbers)
         return made
@@ -257,13 +272,8 @@ def related(first: Sample, last: Sample) -> Kin | None:
         if found is None:
             return None
         work[now] = found
-    kin = Kin(growth, last, work)
-    kin.shapes = [_pairs(*each) for each in zip(first.shapes, last.shapes, strict=True)]
-    specs = zip(first.specs.values(), last.specs.items(), strict=True)
-    for a, (entry, b) in specs:
-        kin.specs[entry] = _pairs(a.shape, b.shape), _pairs(a.strides, b.strides)
-    every = [*kin.shapes, *(part for both in kin.specs.values() for part in both)]
-    return kin if all(map(growth.tells, every)) else None
+    kin = Kin(growth, first, last, work)
+    return kin if kin.is_told else None
 
 
 def _pairs(then: Shape, now: Shape) -> Pairs:
@@ -315,7 +325,7 @@ class Known:
     def learn(self, net: Network, layout: Layout) -> None:
         """Note a layout that was made the usual way."""
         native = all(t.is_expression for t in layout.tasks)
-        if self._is_hopeful and native and not (layout.prepare or len(layout.draws)):
+        if self._is_hopeful and native and not layout.prepare:
             self.taken += 1
             made = layout.noted = Sample(net, layout)
             others = [s for s in self.samples if s.sizes != made.sizes]
@@ -372,7 +382,7 @@ def _outline(net: Network, mode: Mode, draws: Draws) -> Hashable:
 
 def decisive(op: Any, shapes: Sequence[Shape], mode: Mode) -> Hashable:
     """The sizes by which an operator, or its gradient, decides; None where any may be one."""
-    if not isinstance(op, Op) or not op.is_expression or op.is_random or op.guard is not None:
+    if not isinstance(op, Op) or not op.is_expression or (op.guard and op.guard(*shapes)):
         return None
     if op.free is not None:
         free = op.free(*shapes)
@@ -385,12 +395,12 @@ def decisive(op: Any, shapes: Sequence[Shape], mode: Mode) -> Hashable:
 
 
 def _cut(moves: Any, shape: Shape) -> Hashable:
-    """The sizes of axes that do not come over as a whole, with those that take their place."""
-    begin, found = (*moves.begin, *[0] * (len(shape) - len(moves.begin))), []
-    whole = set()
+    """What is cut off of axes that do not come over as a whole; the size cut from only counts."""
+    begin = (*moves.begin, *[0] * (len(shape) - len(moves.begin)))
+    found: list[Hashable] = [n for axis, n in enumerate(shape) if axis not in moves.axes]
     for n, axis, step in zip(moves.shape, moves.axes, moves.steps, strict=True):
-        if axis >= 0 and step == 1 and not begin[axis] and n == shape[axis]:
-            whole.add(axis)
-        else:
-            found.append(n)
-    return (*found, *[n for axis, n in enumerate(shape) if axis not in whole])
+        if axis < 0:
+            found.append((axis, n))
+        elif step != 1 or begin[axis] or n != shape[axis]:
+            found.append((axis, n, step, begin[axis]))
+    return tuple(found)
