@@ -36,7 +36,8 @@ class Concat(Op):
     def free(self, *parts: Shape) -> Free:
         axis = normal_axis(self.name, self.dim, len(parts[0]))
         others = (*parts[0][:axis], *parts[0][axis + 1 :])
-        return Free(others, tuple([part[axis] for part in parts]))
+        sizes = tuple([part[axis] for part in parts])
+        return Free(others, (*sizes, sum(sizes)))
 
     def forward(self, *args: Expr) -> Expr:
         if len(args) == 1:

@@ -65,7 +65,7 @@ class Kin(NamedTuple):
     strides: list[tuple[Slot, int, int]]  # slots, operands and axes
     scalars: list[Slot]  # slots
     dtype: DType  # of the result
-    width: int = 0  # bytes moved for an element of the result; 0 of reductions
+    width: int = 0  # bytes moved for an element of the result; 0 where others count too
     fixed: Sequence[tuple[int, int]] = ()  # axes, and the sizes that they need to have
 
 
@@ -74,6 +74,7 @@ class Seen(NamedTuple):
 
     sizes: Sequence[int]
     family: Family
+    size: int  # of the result
     kins: list[Kin]  # the last first
 
 
@@ -297,12 +298,20 @@ def _see(outline: Outline, work: Work, template: Any, numbers: list[Number]) -> 
     family = family_of(template)
     kins: list[Kin] = known.kins if isinstance(known, Seen) else []
     if family is not None and isinstance(known, Seen):
-        kin = Kin(family, numbers, [], [], [], work.layouts[work.first].dtype)
+        kin = _kin_like(known, family, numbers, work.layouts[work.first])
         related = _related(known, outline, kin)
         if related is not None:
             kins = [related, *kins[: MOST - 1]]
-    seen = None if family is None else Seen(outline.sizes, family, kins)
+    size = work.layouts[work.first].size
+    seen = None if family is None else Seen(outline.sizes, family, size, kins)
     RECIPES.put(_known, outline.key, seen)
+
+
+def _kin_like(seen: Seen, family: Family, numbers: list[Number], result: Layout) -> Kin:
+    """Kin without places yet; two tell whether bytes are moved for elements of the result alone."""
+    width, rest = divmod(family.bytes, result.size)
+    alone = not rest and width * seen.size == seen.family.bytes
+    return Kin(family, numbers, [], [], [], result.dtype, width if alone else 0)
 
 
 def _related(seen: Seen, outline: Outline, kin: Kin) -> Kin | None:

@@ -112,11 +112,11 @@ class Family:
     array([0., 2., 4., 6., 8.], dtype=float32)
     """
 
-    __slots__ = ("_bytes", "_count", "_numbers", "places", "steps")
+    __slots__ = ("_count", "_numbers", "bytes", "places", "steps")
 
     def __init__(self, first: Template, steps: Sequence[OfKernel | OfProduct]) -> None:
         self.steps = steps
-        self._count, self._numbers, self._bytes = first.count, first.numbers, first.bytes
+        self._count, self._numbers, self.bytes = first.count, first.numbers, first.bytes
         #: where addresses and numbers go; None where a library may take them elsewhere
         self.places = first.places if all(step.kernel for step in steps) else None
 
@@ -152,7 +152,7 @@ class Family:
             for step, mine in zip(self.steps, given, strict=True):
                 # where places are known, the first one's stand-ins serve
                 leaves = [addresses[k] + x for k, x in step.where] if places is None else ()
-                made.append(step.made(leaves, mine, moved / self._bytes))
+                made.append(step.made(leaves, mine, moved / self.bytes))
             return made
 
         places = self.places
