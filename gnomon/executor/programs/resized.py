@@ -391,7 +391,8 @@ def decisive(op: Any, shapes: Sequence[Shape], mode: Mode) -> Hashable:
         return None
     if op.moves is not None:
         return _cut(op.moves(shapes[0]), shapes[0])
-    return () if op.elementwise or op.reshapes or op.reduces is not None else None
+    counts = op.elementwise or op.reshapes or op.reduces is not None
+    return () if counts or not shapes else None  # of constants, parameters say the sizes
 
 
 def _cut(moves: Any, shape: Shape) -> Hashable:
