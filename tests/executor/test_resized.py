@@ -12,8 +12,9 @@ import gnomon as mx
 from gnomon import autograd, gluon, nd
 from gnomon.executor import arrays
 from gnomon.executor.programs import resized
-from gnomon.executor.programs.resized import Growth, Kin, OfGraph
+from gnomon.executor.programs.resized import Kin, OfGraph
 from gnomon.gluon import nn
+from gnomon.runtime.statements.growth import Growth
 
 LENGTHS = [5, 9, 7, 12, 6, 11, 4]
 

@@ -11,6 +11,7 @@ from gnomon.graph import gradient
 from gnomon.ndarray.core.bounded_cache import LEARNT, RECIPES
 from gnomon.ndarray.lazy import families
 from gnomon.ops import registry
+from gnomon.runtime.statements.growth import Growth
 from gnomon.shape import prod
 
 LEADING = (
@@ -129,14 +130,9 @@ def test_products_of_sizes_that_stay_the_same_tell_nothing(how, sizes, monkeypat
 
 
 def test_a_family_waits_where_a_product_of_sizes_stays_the_same():
-    assert families._grown([(2, 4), (3, 3), (4, 2)])[0, 2] == (8, 8)
-    assert families._grown([(7, 9), (2, 5), (7, 9)]).keys() == {
-        (0,),
-        (1,),
-        (0, 0),
-        (0, 1),
-        (0, 0, 1),
-    }
+    assert not Growth((2, 3, 4), (4, 3, 2)).is_clear
+    growth = Growth((7, 2, 7), (9, 5, 9))
+    assert growth.is_clear and growth.product(98, 405) and growth.product(343, 729)
 
 
 def test_every_operator_that_says_so_is_tried():

@@ -17,9 +17,9 @@ States: a sample is *complete* once the steps of all its tasks were made, in bot
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from itertools import chain, combinations_with_replacement
+from itertools import chain
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -37,17 +37,13 @@ from gnomon.runtime.execution import threads
 from gnomon.runtime.execution.program import Step
 from gnomon.runtime.kernels.rebind import locator, pattern
 from gnomon.runtime.statements.family import OfKernel, OfProduct, read
-from gnomon.shape import prod
+from gnomon.runtime.statements.growth import Growth, Pair, Pairs, paired
 
 Shape = tuple[int, ...]
-Pair = tuple[int, int]  # a number of one sample, and of a later one
-Pairs = tuple[Pair, ...]
 
 MOST = 8  # kin of one structure, and structures of one graph
 SAMPLES = 3  # kept of one structure: of some, sizes that are equal by chance make other kernels
-DEGREE = 4  # sizes that are multiplied
 NOWHERE = Buffer(())
-BEYOND = 2  # times smaller or larger than in samples: what pays there may not pay any more
 
 
 class Done(NamedTuple):
@@ -131,58 +127,6 @@ def _shapes(net: Network) -> list[Shape]:
     return [net.shapes[e] for node in net.graph.topo for e in node.entries()]
 
 
-class Growth:
-    """How numbers of two samples follow from their sizes.
-
-    >>> growth = Growth((4, 10, 64), (4, 15, 64))
-    >>> growth.tells([(2560, 3840), (64, 64), (100, 225)]), growth.tells([(9, 14)])
-    (True, False)
-    >>> growth.numbers((4, 20, 64))
-    {(2560, 3840): 5120, (100, 225): 400}
-    """
-
-    def __init__(self, then: Shape, now: Shape) -> None:
-        self._pairs = _pairs(then, now)
-        moved = {pair: k for k, pair in enumerate(self._pairs) if pair[0] != pair[1]}
-        self._products = [
-            (axes, prod([then[k] for k in axes]), prod([now[k] for k in axes]))
-            for count in range(1, DEGREE + 1)
-            for axes in combinations_with_replacement(moved.values(), count)
-        ]
-        self._told: dict[Pair, tuple[tuple[int, ...], int]] = {}
-        #: where a product stayed the same, what stayed the same need not be one of the others
-        self.is_clear = bool(moved) and all(a != b for _, a, b in self._products)
-        self.is_clear &= all(min(pair) > 1 for pair in moved)
-
-    def tells(self, pairs: Iterable[Pair]) -> bool:
-        """Whether it is clear what these numbers are for other sizes."""
-        return all(then == now or self._tells(then, now) for then, now in pairs)
-
-    def _tells(self, then: int, now: int) -> bool:
-        if (then, now) in self._told:
-            return True
-        found = [
-            (axes, now // b)
-            for axes, a, b in self._products
-            if then * b == now * a and now % b == 0
-        ]
-        if len(found) == 1:
-            self._told[then, now] = found[0]
-        return len(found) == 1
-
-    def numbers(self, sizes: Shape) -> dict[Pair, int] | None:
-        """For sizes what the told numbers are, those that grew; None if the sizes are none of
-        these: others differ, equal ones do not stay equal, or are far from those in samples."""
-        of: dict[Pair, int] = {}
-        for pair, n in zip(self._pairs, sizes, strict=True):
-            least, most = min(pair), max(pair)
-            near = n == least if least == most else n > 1 and least / BEYOND <= n <= most * BEYOND
-            if not near or of.setdefault(pair, n) != n:
-                return None
-        told = self._told.items()
-        return {pair: times * prod([sizes[k] for k in axes]) for pair, (axes, times) in told}
-
-
 class Work(NamedTuple):
     """What is done by a step, and the numbers that it is given anew."""
 
@@ -197,11 +141,11 @@ class Kin:
         self, growth: Growth, first: Sample, last: Sample, work: dict[Task, list[Work]]
     ) -> None:
         self.growth, self.last, self.work = growth, last, work
-        self.counts = _pairs(first.counts, last.counts)  # of draws
-        self.shapes = [_pairs(*each) for each in zip(first.shapes, last.shapes, strict=True)]
+        self.counts = paired(first.counts, last.counts)  # of draws
+        self.shapes = [paired(*each) for each in zip(first.shapes, last.shapes, strict=True)]
         specs = zip(first.specs.values(), last.specs.items(), strict=True)
         self.specs = {
-            e: (_pairs(a.shape, b.shape), _pairs(a.strides, b.strides)) for a, (e, b) in specs
+            e: (paired(a.shape, b.shape), paired(a.strides, b.strides)) for a, (e, b) in specs
         }
 
     @property
@@ -274,10 +218,6 @@ def related(first: Sample, last: Sample) -> Kin | None:
         work[now] = found
     kin = Kin(growth, first, last, work)
     return kin if kin.is_told else None
-
-
-def _pairs(then: Shape, now: Shape) -> Pairs:
-    return tuple(zip(then, now, strict=True))
 
 
 def _work(growth: Growth, then: Any, now: Any) -> list[Work] | None:
