@@ -8,7 +8,7 @@ strides and numbers. That the kernel takes these and no others, in these places,
 the first recipe is made, by the usual way: where it is not so, each shape has a recipe of its own.
 
 Of others the operator says which sizes do nothing but count (`Op.free`). Two recipes of the usual
-way, whose sizes differ, tell where these go: to what grew as one of them did, or their product.
+way, whose sizes differ, tell where these go: to what grew as a product of them did (`growth.py`).
 """
 
 from __future__ import annotations
