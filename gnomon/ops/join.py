@@ -102,10 +102,11 @@ class SliceChannel(Op):
             whole = UNKNOWN if size == UNKNOWN else size * self.num_outputs
             s["data"] = (*part[:axis], whole, *part[axis + (not self.squeeze_axis) :])
 
-    def free(self, data: Shape) -> Free | None:
-        size, last = data[-1] // self.num_outputs, self.axis in (-1, len(data) - 1)
+    def free(self, data: Shape) -> Free:
+        axis = normal_axis(self.name, self.axis, len(data))
+        size = data[axis] // self.num_outputs
         ends = [k * size for k in range(1, self.num_outputs + 1)]
-        return Free(data[:-1], tuple(ends)) if last and len(data) > 1 else None
+        return Free((*data[:axis], *data[axis + 1 :]), tuple(ends))
 
     def forward(self, data: Expr) -> tuple[Expr, ...]:
         axis = normal_axis(self.name, self.axis, data.ndim)

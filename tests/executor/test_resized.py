@@ -171,6 +171,11 @@ MAPS = {
         x, F.reshape(F.contrib.arange_like(x, axis=1), (1, -1, 1))
     ),
     "it joined to itself": lambda F, x: F.concat(F.tanh(x), x, F.sum(x, axis=2, keepdims=1), dim=2),
+    "parts of the first axis": lambda F, x: F.slice_axis(F.tanh(x), axis=0, begin=1, end=2) * 3,
+    "parts along an axis": lambda F, x: F.add_n(
+        *F.split(F.transpose(F.reshape(F.tanh(x), (0, 0, 2, 2)), axes=(2, 0, 1, 3)), 2, axis=0)
+    ),
+    "one above the other": lambda F, x: F.stack(F.tanh(x), x, axis=1),
     "side by side": lambda F, x: F.stack(F.tanh(x), x, axis=3),
     "one of each": lambda F, x: F.pick(F.tanh(x), F.sum(x, axis=2), mode="wrap"),
     "marks": lambda F, x: F.broadcast_mul(

@@ -194,9 +194,8 @@ class Resized:
         found = []
         for step, grown in self._kin.work[task]:
             owned = [operands[w.operand] for w in step.where]
-            leaves = [operands[w.operand].address + w.offset for w in step.where]
             values = {name: self._numbers[pair] for name, pair in grown.items()}
-            found.append(step.made(leaves, values, times, owned))
+            found.append(step.made([b.address for b in owned], values, times, owned))
         return found
 
 

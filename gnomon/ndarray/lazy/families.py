@@ -329,7 +329,7 @@ def _related(seen: Seen, outline: Outline, kin: Kin) -> Kin | None:
         if then == now or slot.name[0] in ("leaf", "scratch", "tasks"):
             continue
         product = growth.product(then, now)
-        if product is None or slot.name[0] == "scalar":
+        if product is None or slot.name[0] in ("scalar", "offset"):  # places have the first one's
             return None
         kin.sizes.append((slot, product))
     same = [

@@ -45,25 +45,26 @@ class OfKernel:
         self._words = tuple(block.words)
 
     def values(self) -> dict[Hashable, int]:
-        """What its slots hold."""
+        """What its slots hold, and where leaves are within operands."""
         args = self.kernel.signature.args
-        return dict(zip(args, self._words[len(self._words) - len(args) :], strict=True))
+        held = dict(zip(args, self._words[len(self._words) - len(args) :], strict=True))
+        return {**held, **{("offset", k): w.offset for k, w in enumerate(self.where)}}
 
     def is_like(self, other: Any) -> bool:
         """Whether both are one kernel, on the same operands."""
-        return isinstance(other, OfKernel) and (self.kernel, self.where) == (
-            other.kernel, other.where
-        )  # fmt: skip
+        if not isinstance(other, OfKernel) or self.kernel is not other.kernel:
+            return False
+        return [w.operand for w in self.where] == [w.operand for w in other.where]
 
     def made(
-        self, leaves: Sequence[int], values: Values, times: float, owned: Sequence[Buffer] = ()
+        self, operands: Sequence[int], values: Values, times: float, owned: Sequence[Buffer] = ()
     ) -> Step:
-        """The same with these values, so many times as large, on leaves at other addresses.
-
-        These belong to the buffers `owned`, or are kept by others.
+        """The same with these values, so many times as large, on operands at other addresses, one
+        for each leaf. These belong to the buffers `owned`, or are kept by others.
         """
         given = dict(values)
-        given.update((("leaf", k), at) for k, at in enumerate(leaves))
+        for k, (at, w) in enumerate(zip(operands, self.where, strict=False)):
+            given["leaf", k] = at + given.pop(("offset", k), w.offset)
         moved = round(self._bytes * times)
         step: Step = self.kernel.resized(self._name, self._words, given, moved, owned)
         return step
@@ -92,7 +93,7 @@ class OfProduct:
     ) -> Any:
         """The same of other sizes, on operands at other addresses; see `OfKernel.made`."""
         step = gemm.step(self._product.resized(values), owned)
-        step.bind(*operands)
+        step.bind(*[at + w.offset for at, w in zip(operands, self.where, strict=True)])
         return step
 
 
@@ -151,8 +152,8 @@ class Family:
             made = []
             for step, mine in zip(self.steps, given, strict=True):
                 # where places are known, the first one's stand-ins serve
-                leaves = [addresses[k] + x for k, x in step.where] if places is None else ()
-                made.append(step.made(leaves, mine, moved / self.bytes))
+                owners = [addresses[w.operand] for w in step.where] if places is None else ()
+                made.append(step.made(owners, mine, moved / self.bytes))
             return made
 
         places = self.places
