@@ -267,6 +267,15 @@ def test_equal_sizes_note_nothing():
     assert resized._graphs[net._graph] == OfGraph(resized._graphs[net._graph].sizes, {})
 
 
+def test_what_cannot_be_told_is_noted_no_more(served, monkeypatch):
+    x = mx.sym.Variable("x")
+    net, asked, outline = mx.sym.Convolution(x, num_filter=2, kernel=(3,)), [], resized._outline
+    monkeypatch.setattr(resized, "_outline", lambda *a: asked.append(a) or outline(*a))
+    for n in (8, 12, 9, 11, 10):
+        net.simple_bind(mx.cpu(), x=(2, 3, n)).forward(is_train=False)
+    assert not served and len(asked) <= 2
+
+
 def of_symbol():
     x = mx.sym.FullyConnected(mx.sym.Variable("x"), num_hidden=6, name="first")
     x = mx.sym.FullyConnected(mx.sym.tanh(x), num_hidden=3, name="out")

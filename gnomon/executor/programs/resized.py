@@ -241,8 +241,8 @@ class Known:
     """What is known of a structure: the last samples, the newest of them to be compared with those
     before, and kin."""
 
-    def __init__(self) -> None:
-        self.samples: list[Sample] = []
+    def __init__(self, mode: Mode) -> None:
+        self.mode, self.samples = mode, list[Sample]()
         self.taken = 0  # in all
         self.kin: list[Kin] = []
 
@@ -257,14 +257,15 @@ class Known:
         return next((x for kin in self.kin if (x := kin.layout(net, mode, draws))), None)
 
     @property
-    def _is_hopeful(self) -> bool:
-        """Whether another sample may be of use: steps were told, and some of the first were kin."""
-        return all(s.is_told for s in self.samples) and bool(self.kin or self.taken < MOST)
+    def is_told(self) -> bool:
+        """Whether it can be told what all steps do, as far as they were made."""
+        return all(s.is_told for s in self.samples)
 
     def learn(self, net: Network, layout: Layout) -> None:
         """Note a layout that was made the usual way."""
         native = all(t.is_expression for t in layout.tasks)
-        if self._is_hopeful and native and not layout.prepare:
+        hopeful = self.kin or self.taken < MOST  # some of the first were kin
+        if hopeful and native and not layout.prepare:
             self.taken += 1
             made = layout.noted = Sample(net, layout)
             others = [s for s in self.samples if s.sizes != made.sizes]
@@ -284,18 +285,19 @@ _graphs: WeakKeyDictionary[Graph, OfGraph] = WeakKeyDictionary()
 def laid_out(net: Network, mode: Mode, draws: Draws) -> Layout:
     """The layout of `net` for one mode, by those of the same graph for other sizes if that may be.
 
-    Where all were for the same sizes, nothing is noted.
+    Where all were for the same sizes, or steps did what cannot be told, nothing is noted.
     """
     of = _graphs.get(net.graph)
     if of is None:
         of = _graphs[net.graph] = OfGraph(_sizes(net), {})
-    several = not mode.alone and (of.known or of.sizes != _sizes(net))
+    told = all(known.is_told for known in of.known.values() if known.mode == mode)
+    several = told and not mode.alone and (of.known or of.sizes != _sizes(net))
     outline = _outline(net, mode, draws) if several else None
     if outline is None:
         return lay_out(net, mode, draws)
     if outline not in of.known and len(of.known) >= MOST:
         of.known.clear()
-    known = of.known.setdefault(outline, Known())
+    known = of.known.setdefault(outline, Known(mode))
     found = known.layout(net, mode, draws)
     if found is None:
         found = lay_out(net, mode, draws)
