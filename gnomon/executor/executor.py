@@ -405,7 +405,7 @@ class Executor:
             GnomonError: the file cannot be written; what stood there is untouched.
         """
         train = self._differentiates if is_train is None else is_train
-        run = self._run(self._mode(train))
+        run = self._run(self._mode(train)._replace(alone=True))  # loops are shown by its forms
         name = "forward and backward" if run.mode.differentiate else "forward"
         self._bring()
         told = run.layout.device.host

@@ -197,7 +197,7 @@ def _fixed(first: Run, second: Run, *programs: Iterable[Program]) -> Iterator[Sp
     for a, b in zip(first.layout.kept, second.layout.kept, strict=True):
         x, y = first.layout.buffers[a], second.layout.buffers[b]
         yield x.address, y.address, size_of(x)
-    for held, its_held in zip(first.layout.draws._states, second.layout.draws._states, strict=True):
+    for held, its_held in zip(first.layout.draws._held, second.layout.draws._held, strict=True):
         yield held.ctypes.data, its_held.ctypes.data, held.nbytes
     for one, other in programs:
         for block, its in zip(blocks_of(one), blocks_of(other), strict=True):

@@ -23,8 +23,9 @@ from gnomon.executor.inputs import Input
 from gnomon.executor.prepared import Prepared
 from gnomon.executor.programs.cuts import sending
 from gnomon.executor.programs.draws import Draws, Positions
-from gnomon.executor.programs.layout import Layout, Mode, Network, lay_out
+from gnomon.executor.programs.layout import Layout, Mode, Network
 from gnomon.executor.programs.program import Builder, Segment, place, touches
+from gnomon.executor.programs.resized import laid_out
 from gnomon.executor.repush import Moving
 from gnomon.executor.train_step import (
     BRIEF,
@@ -66,7 +67,7 @@ class Run:
         self.heads = tuple(net.heads)
         self.arena = arena
         self.variables = variables
-        self.layout = lay_out(net, mode, Draws(arena.ctx))
+        self.layout = laid_out(net, mode, Draws(arena.ctx))
         self._draws = len(self.layout.draws)
         place(self.layout, arena)
         self.parts = {

@@ -12,7 +12,7 @@ from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, cast
 from gnomon.ops.case import case
 from gnomon.ops.host import Array, HostOp
-from gnomon.ops.infer import UNKNOWN, Shapes, Types, normal_axis
+from gnomon.ops.infer import UNKNOWN, Free, Shape, Shapes, Types, normal_axis
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import Axis, Dims, param
 
@@ -140,6 +140,9 @@ class ArangeLike(Op):
     def shapes(self, s: Shapes) -> None:
         data = s.need("data")
         s["output"] = data if self.axis is None else (data[self.axis.of(data)],)
+
+    def free(self, data: Shape) -> Free:
+        return Free(data)
 
     def forward(self, data: Expr) -> Expr:
         shape = data.shape if self.axis is None else (data.shape[self.axis.of(data.shape)],)

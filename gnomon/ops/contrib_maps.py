@@ -14,7 +14,7 @@ from gnomon.expr import call, ext, fn
 from gnomon.expr.node import Expr, cast
 from gnomon.ops.case import case
 from gnomon.ops.host import Array
-from gnomon.ops.infer import UNKNOWN, Shapes, Types
+from gnomon.ops.infer import UNKNOWN, Free, Shape, Shapes, Types
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import count, param
 from gnomon.ops.unary import DTYPES
@@ -194,6 +194,9 @@ class SelfAttentionScores(Attention):
         length, batch, _ = self.sizes(s, "queries_keys_values", 3)
         s["output"] = (batch * self.heads, length, length)
 
+    def free(self, queries_keys_values: Shape) -> Free:
+        return Free(queries_keys_values[:2], queries_keys_values[2:])
+
     def forward(self, queries_keys_values: Expr) -> Expr:
         queries, keys, _ = self.parts(queries_keys_values, 3)
         return self.scores(queries, keys)
@@ -208,6 +211,9 @@ class SelfAttentionValues(Attention):
         s["attention"] = (batch * self.heads, length, length)
         s["output"] = (length, batch, size * self.heads)
 
+    def free(self, queries_keys_values: Shape, attention: Shape) -> Free:
+        return Free(queries_keys_values[:2], queries_keys_values[2:])
+
     def forward(self, queries_keys_values: Expr, attention: Expr) -> Expr:
         return self.joined(call.batch_dot(attention, self.parts(queries_keys_values, 3)[2]))
 
@@ -221,6 +227,9 @@ class CrossAttentionScores(Attention):
         s["keys_values"] = (UNKNOWN, batch, size * self.heads * 2)
         s["output"] = (batch * self.heads, length, s.need("keys_values")[0])
 
+    def free(self, queries: Shape, keys_values: Shape) -> Free:
+        return Free((*queries[:2], keys_values[0]), queries[2:])
+
     def forward(self, queries: Expr, keys_values: Expr) -> Expr:
         return self.scores(self.parts(queries, 1)[0], self.parts(keys_values, 2)[0])
 
@@ -233,6 +242,9 @@ class CrossAttentionValues(Attention):
         other, batch, size = self.sizes(s, "keys_values", 2)
         s["attention"] = (batch * self.heads, UNKNOWN, other)
         s["output"] = (s.need("attention")[1], batch, size * self.heads)
+
+    def free(self, keys_values: Shape, attention: Shape) -> Free:
+        return Free((*keys_values[:2], attention[1]), keys_values[2:])
 
     def forward(self, keys_values: Expr, attention: Expr) -> Expr:
         return self.joined(call.batch_dot(attention, self.parts(keys_values, 2)[1]))

@@ -10,7 +10,7 @@ from gnomon.expr.node import Expr, Scalar, cast
 from gnomon.ops.bounds import InBounds
 from gnomon.ops.case import Array, case
 from gnomon.ops.create import NUMBERS
-from gnomon.ops.infer import Shape, Shapes, Types, normal_axis, times
+from gnomon.ops.infer import Free, Shape, Shapes, Types, normal_axis, times
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import param
 from gnomon.ops.reduce import joined
@@ -38,6 +38,9 @@ class Embedding(Op):
     def types(self, t: Types) -> None:
         t["weight"] = t["weight"] or t["output"] or self.dtype
         t["output"] = t["weight"]
+
+    def free(self, data: Shape, weight: Shape) -> Free:
+        return Free((times(data),), weight)
 
     def forward(self, data: Expr, weight: Expr) -> Expr:
         return ext.take(weight, positions(data, self.input_dim))
@@ -70,6 +73,10 @@ class Take(Op):
 
     def types(self, t: Types) -> None:
         t.same("a", "output")
+
+    def free(self, a: Shape, indices: Shape) -> Free:
+        axis = normal_axis(self.name, self.axis, len(a))
+        return Free((*indices, *a[:axis], *a[axis + 1 :]), a[axis : axis + 1])
 
     def forward(self, a: Expr, indices: Expr) -> Expr:
         axis = normal_axis(self.name, self.axis, a.ndim)
@@ -116,6 +123,10 @@ class Pick(Op):
 
     def types(self, t: Types) -> None:
         t.same("data", "output")
+
+    def free(self, data: Shape, index: Shape) -> Free | None:
+        last = self.axis in (-1, len(data) - 1)
+        return Free(data[:-1], data[-1:]) if last else None
 
     def forward(self, data: Expr, index: Expr) -> Expr:
         axis = 0 if self.axis is None else normal_axis(self.name, self.axis, data.ndim)
@@ -169,6 +180,9 @@ class OneHot(Op):
 
     def types(self, t: Types) -> None:
         t["output"] = self.dtype
+
+    def free(self, indices: Shape) -> Free:
+        return Free(indices)
 
     def forward(self, indices: Expr) -> Expr:
         if indices.dtype.kind == "f":  # what is no number names no position

@@ -33,6 +33,12 @@ class Concat(Op):
             missing = parts[sizes.index(UNKNOWN)]
             s[missing] = tuple(rest if a == axis else UNKNOWN for a in range(rank))
 
+    def free(self, *parts: Shape) -> Free:
+        axis = normal_axis(self.name, self.dim, len(parts[0]))
+        others = (*parts[0][:axis], *parts[0][axis + 1 :])
+        sizes = tuple([part[axis] for part in parts])
+        return Free(others, (*sizes, sum(sizes)))
+
     def forward(self, *args: Expr) -> Expr:
         if len(args) == 1:
             return fn.identity(args[0])
@@ -51,6 +57,9 @@ class Stack(Op):
         part = s.need("arg0")
         axis = s.axis("arg0", self.axis, extra=1)
         s["output"] = (*part[:axis], self.num_args, *part[axis:])
+
+    def free(self, *parts: Shape) -> Free:
+        return Free(parts[0])
 
     def forward(self, *args: Expr) -> Expr:
         shape = args[0].shape
@@ -93,10 +102,11 @@ class SliceChannel(Op):
             whole = UNKNOWN if size == UNKNOWN else size * self.num_outputs
             s["data"] = (*part[:axis], whole, *part[axis + (not self.squeeze_axis) :])
 
-    def free(self, data: Shape) -> Free | None:
-        size, last = data[-1] // self.num_outputs, self.axis in (-1, len(data) - 1)
+    def free(self, data: Shape) -> Free:
+        axis = normal_axis(self.name, self.axis, len(data))
+        size = data[axis] // self.num_outputs
         ends = [k * size for k in range(1, self.num_outputs + 1)]
-        return Free(data[:-1], tuple(ends)) if last and len(data) > 1 else None
+        return Free((*data[:axis], *data[axis + 1 :]), tuple(ends))
 
     def forward(self, data: Expr) -> tuple[Expr, ...]:
         axis = normal_axis(self.name, self.axis, data.ndim)

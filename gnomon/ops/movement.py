@@ -10,6 +10,7 @@ from gnomon.expr import ext
 from gnomon.expr.node import Expr
 from gnomon.ops.infer import (
     UNKNOWN,
+    Free,
     Shape,
     Shapes,
     Types,
@@ -233,6 +234,9 @@ class SliceLike(Op):
     def types(self, t: Types) -> None:
         t.same("data", "output")
 
+    def free(self, data: Shape, shape_like: Shape) -> Free:
+        return Free(shape_like, data)
+
     def forward(self, data: Expr, shape_like: Expr) -> Expr:
         shape = known_output(self, data, shape_like)
         return ext.slice_(data, (0,) * len(shape), shape)
@@ -252,6 +256,9 @@ class Tile(Op):
     def shapes(self, s: Shapes) -> None:
         shape, reps = self.stretched(s.need("data"))
         s["output"] = tuple(d * r for d, r in zip(shape, reps, strict=True))
+
+    def free(self, data: Shape) -> Free:
+        return Free(data)
 
     def forward(self, data: Expr) -> Expr:
         shape, reps = self.stretched(data.shape)
@@ -276,6 +283,9 @@ class Repeat(Op):
             return
         axis = s.axis("data", self.axis)
         s["output"] = (*data[:axis], data[axis] * self.repeats, *data[axis + 1 :])
+
+    def free(self, data: Shape) -> Free:
+        return Free(data)
 
     def forward(self, data: Expr) -> Expr:
         shape = data.shape
@@ -367,6 +377,9 @@ class BroadcastLike(Op):
 
     def types(self, t: Types) -> None:
         t.same("lhs", "output")
+
+    def free(self, lhs: Shape, rhs: Shape) -> Free:
+        return Free((*lhs, *rhs))
 
     def forward(self, lhs: Expr, rhs: Expr) -> Expr:
         return ext.broadcast_to(lhs, known_output(self, lhs, rhs))

@@ -6,7 +6,7 @@ from gnomon.base import ParamError, complaint
 from gnomon.dtype import int64
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, cast
-from gnomon.ops.infer import Shapes, Types
+from gnomon.ops.infer import Free, Shape, Shapes, Types
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import param
 from gnomon.ops.unary import like
@@ -64,6 +64,9 @@ class SequenceMask(Sequences):
 
     leading = ("use_sequence_length", "value")
     value: float = param(0.0, doc="What stands after the end.")
+
+    def free(self, data: Shape, sequence_length: Shape = ()) -> Free:
+        return Free(data)
 
     def forward(self, data: Expr, sequence_length: Expr | None = None) -> Expr:
         if sequence_length is None:

@@ -10,7 +10,7 @@ from gnomon.expr import fn
 from gnomon.expr.node import Expr, Scalar, cast
 from gnomon.ops.case import case
 from gnomon.ops.create import full
-from gnomon.ops.infer import Types
+from gnomon.ops.infer import Free, Shape, Types
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import param
 
@@ -190,6 +190,9 @@ class MakeLossSimple(Op):
 class ZerosLike(Op):
     """Zeros in the shape and dtype of `data`."""
 
+    def free(self, data: Shape) -> Free:
+        return Free(data)
+
     def forward(self, data: Expr) -> Expr:
         return full(data.shape, 0, data.dtype)
 
@@ -197,6 +200,9 @@ class ZerosLike(Op):
 @op("ones_like")
 class OnesLike(Op):
     """Ones in the shape and dtype of `data`."""
+
+    def free(self, data: Shape) -> Free:
+        return Free(data)
 
     def forward(self, data: Expr) -> Expr:
         return full(data.shape, 1, data.dtype)

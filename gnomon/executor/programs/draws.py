@@ -31,15 +31,15 @@ class Draws:
     def __init__(self, ctx: Context) -> None:
         self.ctx = ctx
         self._device = find(ctx)
-        self._there: list[Buffer] = []  # states in the memory of a device that is no processor
-        self._block: pool.Storage | None = None  # which has them
+        self.states: list[Buffer] = []  # as kernels read them
+        self._block: pool.Storage | None = None  # has them where a device is no processor
         self.owners: list[str] = []  # the name of the operator of each draw
         self._owner = ""
-        self._counts: list[int] = []
-        self._states: list[np.ndarray[tuple[int], np.dtype[np.int64]]] = []
+        self.counts: list[int] = []
+        self._held: list[np.ndarray[tuple[int], np.dtype[np.int64]]] = []
 
     def __len__(self) -> int:
-        return len(self._counts)
+        return len(self.counts)
 
     def of(self, name: str) -> Draws:
         """Itself, for the operator of this name from now on."""
@@ -48,48 +48,51 @@ class Draws:
 
     def uniform(self, shape: Sequence[int], dtype: DType = dtypes.float32) -> Expr:
         """Numbers in [0, 1)."""
-        return philox(self._state(prod(shape)), shape, "uniform", dtype)
+        return philox(self.state(prod(shape)), shape, "uniform", dtype)
 
     def normal(self, shape: Sequence[int], dtype: DType = dtypes.float32) -> Expr:
         """Normal numbers of mean 0 and variance 1."""
-        return philox(self._state(prod(shape)), shape, "normal", dtype)
+        return philox(self.state(prod(shape)), shape, "normal", dtype)
 
-    def _state(self, count: int) -> Buffer:
+    def state(self, count: int) -> Buffer:
+        """What one more draw of so many numbers begins with."""
         held = np.zeros(2, np.int64)
         self.owners.append(self._owner)
-        self._counts.append(count)
-        self._states.append(held)
-        if not self._device.host:
-            self._there.append(Buffer((2,), dtypes.int64, device=self._device.name))
-            return self._there[-1]
-        return Buffer((2,), dtypes.int64, None, held.__array_interface__["data"][0], held)
+        self.counts.append(count)
+        self._held.append(held)
+        if self._device.host:
+            address = held.__array_interface__["data"][0]
+            self.states.append(Buffer((2,), dtypes.int64, None, address, held))
+        else:
+            self.states.append(Buffer((2,), dtypes.int64, device=self._device.name))
+        return self.states[-1]
 
     def place(self) -> None:
         """Decide where the states lie that are read from a device's own memory, side by side."""
-        if not self._there:
+        if self._device.host or not self.states:
             return
-        rows = np.zeros((len(self._there), 2), np.int64)
-        self._states, self._block = list(rows), pool.allocate(rows.nbytes, self.ctx)
-        for k, state in enumerate(self._there):
+        rows = np.zeros((len(self.states), 2), np.int64)
+        self._held, self._block = list(rows), pool.allocate(rows.nbytes, self.ctx)
+        for k, state in enumerate(self.states):
             set_address(state, self._block.address + k * rows[0].nbytes, self._block)
 
     def reserve(self) -> Positions:
         """Positions for one run, which no other run gets."""
         source = generator(self.ctx)
-        return [source.reserve(count) for count in self._counts]
+        return [source.reserve(count) for count in self.counts]
 
     def put(self, positions: Positions) -> None:
         """Let the kernels that run from now on draw at `positions`."""
-        for state, position in zip(self._states, positions, strict=True):
-            state[:] = position
+        for held, position in zip(self._held, positions, strict=True):
+            held[:] = position
         if self._block is not None:
-            first = self._states[0].__array_interface__["data"][0]
+            first = self._held[0].__array_interface__["data"][0]
             self._device.copy(self._block.address, first, self._block.nbytes)
 
     def pairs(self, positions: Positions) -> list[Pair]:
         """What `put` puts where."""
         found = []
-        for state, position in zip(self._states, positions, strict=True):
-            first = state.__array_interface__["data"][0]
+        for held, position in zip(self._held, positions, strict=True):
+            first = held.__array_interface__["data"][0]
             found += [(first + 8 * k, word) for k, word in enumerate(position)]
         return found

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gnomon import config
 from gnomon.context import Context as Device
@@ -54,6 +54,9 @@ from gnomon.runtime.execution import threads
 from gnomon.runtime.statements.prepare import backend_of
 from gnomon.shape import prod
 
+if TYPE_CHECKING:
+    from gnomon.executor.programs.resized import Resized, Sample
+
 Shape = tuple[int, ...]
 
 
@@ -84,11 +87,15 @@ class Network:
 
 
 class Mode(NamedTuple):
-    """What a program does: train or predict, with a backward pass or without, fused or not."""
+    """What a program does: train or predict, with a backward pass or without, fused or not.
+
+    One that is `alone` takes nothing from programs for other sizes: its forms are of its own.
+    """
 
     train: bool
     differentiate: bool
     fuse: bool = True
+    alone: bool = False
 
 
 @record(frozen=False, slots=False)
@@ -103,6 +110,9 @@ class Layout:
     of those tasks that run side by side, by the first of them all; they are neighbours. Where it
     `keeps_forward`, the backward pass leaves all that it reads: classes of users compute, and a
     second backward pass calls no `forward` of theirs again.
+
+    Forms have the sizes that they were made for: where it is `resized`, that makes the steps.
+    What `noted` is takes notice of those that are made, for other sizes.
     """
 
     mode: Mode
@@ -123,6 +133,8 @@ class Layout:
     heads: frozenset[Entry] = frozenset()
     contexts: Mapping[Node, Device] = field(default_factory=dict)
     regions: dict[Task, tuple[Sequence[Task], ...]] = field(default_factory=dict)
+    resized: Resized | None = None
+    noted: Sample | None = None
 
     @cached_property
     def device(self) -> devices.Device:
@@ -189,7 +201,8 @@ def lay_out(net: Network, mode: Mode, draws: Draws) -> Layout:
     changed = {layout.stores[e].entry for t in updates for e in t.made if e in layout.stores}
     layout.repeatable = not any(e in changed for t in forward for e in t.reads)
     layout.keeps_forward = mode.differentiate and any(isinstance(n.op, PropertyOp) for n in nodes)
-    _plan(layout, frozenset((*layout.kept, *(Entry(n, 0) for n in net.graph.arguments))))
+    arguments = frozenset((*layout.kept, *(Entry(n, 0) for n in net.graph.arguments)))
+    plan_memory(layout, arguments)
     layout.buffers.known.clear()  # only passes ask
     _show(layout)
     return layout
@@ -358,12 +371,17 @@ def _finished(layout: Layout, tasks: list[Task], read_later: Collection[Entry]) 
     return tasks
 
 
-def _plan(layout: Layout, arguments: frozenset[Entry]) -> None:
-    """Decide which values are views of arguments, and places for all that have none yet."""
+def plan_memory(
+    layout: Layout, arguments: frozenset[Entry], found: list[Region] | None = None
+) -> None:
+    """Decide which values are views of arguments, and places for all that have none yet.
+
+    The regions are those `found` for other sizes, else those for which there is memory.
+    """
     buffers, tasks = layout.buffers, layout.tasks
     outside = {*layout.homes, *layout.stores}
     layout.aliases = aliases(tasks, arguments, outside)
-    life, found = lives(tasks, _kept_forward(layout)), _regions(layout, arguments)
+    life = lives(tasks, _kept_forward(layout))
     lane_of = [layout.lanes[layout.place_of(task)] for task in tasks]
     entries = [e for e in life.born if e not in outside and e not in layout.aliases]
     sizes, shared = {e: size_of(buffers[e]) for e in entries}, sharings(tasks)
@@ -377,12 +395,12 @@ def _plan(layout: Layout, arguments: frozenset[Entry]) -> None:
         ]
         return memory.plan(values, shared)
 
-    layout.plan = without = planned(())
-    while found:
-        layout.plan = planned(found)
-        if not too_large(layout.plan.total, without.total):
-            break
-        layout.plan, found = without, lighter(tasks, found, sizes)
+    layout.plan = without = planned(found or ())
+    if found is None:
+        found = _regions(layout, arguments)
+        while found and too_large((plan := planned(found)).total, without.total):
+            found = lighter(tasks, found, sizes)
+        layout.plan = plan if found else without
     layout.regions = {
         tasks[r.begin]: tuple([tasks[k] for k in chain] for chain in r.chains) for r in found
     }

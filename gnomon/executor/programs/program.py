@@ -178,18 +178,28 @@ class Builder:
         room.share(self._steps[task], self.layout.branch_of.get(task, 0))
 
     def _made(self, task: Task) -> list[Step]:
-        form, wanted = task.form, deliveries(self.layout, task)
-        if not wanted:
-            return []
+        layout, form, wanted = self.layout, task.form, deliveries(self.layout, task)
+        operands = _operands(layout, task, wanted)
 
         def make() -> list[Step]:
-            return prepare(stores_of(self.layout, task), task.name)
+            return self._anew(task, operands)
 
-        if form is None:
-            return make()
-        how = tuple([(k, w.saver, w.dest.shape, w.dest.strides) for k, w in wanted])
-        operands = [*(self.layout.buffers[e] for e in task.reads), *(w.dest for _, w in wanted)]
-        return self._rebinder.steps((form, how), operands, make, task.name)
+        if not wanted or form is None or layout.resized is not None:
+            made = make()
+        else:
+            how = tuple([(k, w.saver, w.dest.shape, w.dest.strides) for k, w in wanted])
+            made = self._rebinder.steps((form, how), operands, make, task.name)
+        if layout.noted is not None:
+            layout.noted.note(task, [*operands, *layout.draws.states], made)
+        return made
+
+    def _anew(self, task: Task, operands: Sequence[Buffer]) -> list[Step]:
+        """New steps of a task, on operands where they are now."""
+        if not operands:
+            return []
+        if self.layout.resized is not None:
+            return self.layout.resized.steps(task, [*operands, *self.layout.draws.states])
+        return prepare(stores_of(self.layout, task), task.name)
 
     def slots(self, leaf: Buffer, part: slice) -> list[Slot] | None:
         """Where the address of one of the caller's buffers stands in what `part` runs.
@@ -256,7 +266,8 @@ class Builder:
         for buffer in shown:
             set_address(buffer, buffer.address + _ELSEWHERE, buffer.owner)
         try:
-            made = prepare(stores_of(self.layout, task), task.name)
+            wanted = deliveries(self.layout, task)
+            made = self._anew(task, _operands(self.layout, task, wanted))
             self._weights.take(task, made)
         finally:
             for buffer in shown:
@@ -298,6 +309,13 @@ def stores_of(layout: Layout, task: Task) -> list[Store]:
     found = deliveries(layout, task)
     typed = [(w, cast(values[k], w.dest.dtype)) for k, w in found]
     return [Store(w.dest, w.saver, value) for w, value in typed]  # type: ignore[arg-type]
+
+
+def _operands(layout: Layout, task: Task, wanted: Sequence[tuple[int, Delivery]]) -> list[Buffer]:
+    """What the steps of a task read, and what they write; none where nothing is to be done."""
+    if not wanted:
+        return []
+    return [*(layout.buffers[e] for e in task.reads), *(w.dest for _, w in wanted)]
 
 
 def deliveries(layout: Layout, task: Task) -> list[tuple[int, Delivery]]:

@@ -8,13 +8,13 @@ strides and numbers. That the kernel takes these and no others, in these places,
 the first recipe is made, by the usual way: where it is not so, each shape has a recipe of its own.
 
 Of others the operator says which sizes do nothing but count (`Op.free`). Two recipes of the usual
-way, whose sizes differ, tell where these go: to what grew as one of them did, or their product.
+way, whose sizes differ, tell where these go: to what grew as a product of them did (`growth.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from itertools import chain, combinations
+from itertools import chain
 from typing import Any, NamedTuple
 
 from gnomon import config
@@ -33,6 +33,7 @@ from gnomon.plan.statement import Axis
 from gnomon.plan.view import merged
 from gnomon.runtime.kernels.kernel import bits
 from gnomon.runtime.statements.family import Family, Slot, family_of
+from gnomon.runtime.statements.growth import Growth, Product
 from gnomon.shape import prod, row_major
 
 Shape = tuple[int, ...]
@@ -61,11 +62,11 @@ class Kin(NamedTuple):
 
     family: Family
     numbers: list[Number]
-    sizes: list[tuple[Slot, tuple[int, ...], int]]  # slots, and which axes' product, times what
+    sizes: list[tuple[Slot, Product]]  # slots, and what they are given
     strides: list[tuple[Slot, int, int]]  # slots, operands and axes
     scalars: list[Slot]  # slots
     dtype: DType  # of the result
-    width: int = 0  # bytes moved for an element of the result; 0 of reductions
+    width: int = 0  # bytes moved for an element of the result; 0 where others count too
     fixed: Sequence[tuple[int, int]] = ()  # axes, and the sizes that they need to have
 
 
@@ -74,6 +75,7 @@ class Seen(NamedTuple):
 
     sizes: Sequence[int]
     family: Family
+    size: int  # of the result
     kins: list[Kin]  # the last first
 
 
@@ -264,9 +266,7 @@ def _member(
     kin: Kin, outline: Outline, layouts: Sequence[Layout], first: int, given: Any
 ) -> Recipe:
     sizes, strides = outline.sizes, outline.strides
-    values: dict[Slot, int] = {
-        slot: times * prod([sizes[k] for k in axes]) for slot, axes, times in kin.sizes
-    }
+    values: dict[Slot, int] = {slot: product.of(sizes) for slot, product in kin.sizes}
     values.update((slot, strides[k][axis]) for slot, k, axis in kin.strides)
     if kin.scalars:
         numbers = zip(kin.scalars, outline.numbers, strict=True)
@@ -297,12 +297,20 @@ def _see(outline: Outline, work: Work, template: Any, numbers: list[Number]) -> 
     family = family_of(template)
     kins: list[Kin] = known.kins if isinstance(known, Seen) else []
     if family is not None and isinstance(known, Seen):
-        kin = Kin(family, numbers, [], [], [], work.layouts[work.first].dtype)
+        kin = _kin_like(known, family, numbers, work.layouts[work.first])
         related = _related(known, outline, kin)
         if related is not None:
             kins = [related, *kins[: MOST - 1]]
-    seen = None if family is None else Seen(outline.sizes, family, kins)
+    size = work.layouts[work.first].size
+    seen = None if family is None else Seen(outline.sizes, family, size, kins)
     RECIPES.put(_known, outline.key, seen)
+
+
+def _kin_like(seen: Seen, family: Family, numbers: list[Number], result: Layout) -> Kin:
+    """Kin without places yet; two tell whether bytes are moved for elements of the result alone."""
+    width, rest = divmod(family.bytes, result.size)
+    alone = not rest and width * seen.size == seen.family.bytes
+    return Kin(family, numbers, [], [], [], result.dtype, width if alone else 0)
 
 
 def _related(seen: Seen, outline: Outline, kin: Kin) -> Kin | None:
@@ -312,39 +320,24 @@ def _related(seen: Seen, outline: Outline, kin: Kin) -> Kin | None:
     """
     if not kin.family.is_like(seen.family):
         return None
-    both = list(zip(seen.sizes, outline.sizes, strict=True))
-    same = [axis for axis, (then, now) in enumerate(both) if then == now]
-    grown = _grown(both)
-    if not grown or any(then == now for then, now in grown.values()):
+    growth = Growth(tuple(seen.sizes), tuple(outline.sizes))
+    if not growth.is_clear:
         return None
     before = seen.family.values()
     for slot, now in kin.family.values().items():
         then = before[slot]
         if then == now or slot.name[0] in ("leaf", "scratch", "tasks"):
             continue
-        found = [
-            (axes, now // b)
-            for axes, (a, b) in grown.items()
-            if then * b == now * a and now % b == 0
-        ]
-        if len(found) != 1 or slot.name[0] == "scalar":
+        product = growth.product(then, now)
+        if product is None or slot.name[0] in ("scalar", "offset"):  # places have the first one's
             return None
-        kin.sizes.append((slot, *found[0]))
+        kin.sizes.append((slot, product))
+    same = [
+        k
+        for k, (then, now) in enumerate(zip(seen.sizes, outline.sizes, strict=True))
+        if then == now
+    ]
     return kin._replace(fixed=[(axis, outline.sizes[axis]) for axis in same])
-
-
-def _grown(both: Sequence[tuple[int, int]]) -> dict[tuple[int, ...], tuple[int, int]]:
-    """The products of sizes that differ, both values of each, by axes: of equal ones the first.
-
-    >>> _grown([(2, 3), (5, 5), (7, 11)])
-    {(0,): (2, 3), (2,): (7, 11), (0, 2): (14, 33)}
-    """
-    moved = sorted(both.index(pair) for pair in both if pair[0] != pair[1])
-    found: dict[tuple[int, ...], tuple[int, int]] = {}
-    for count in range(1, len(moved) + 1):
-        for axes in combinations(moved, count):
-            found[axes] = prod([both[k][0] for k in axes]), prod([both[k][1] for k in axes])
-    return found
 
 
 def _kin(outline: Outline, work: Work, template: Any, numbers: list[Number]) -> Kin | None:
@@ -366,7 +359,7 @@ def _enter(kin: Kin, outline: Outline, slot: Slot, n: int) -> bool:
         if n not in outline.sizes:
             return False
         axis = n.number if isinstance(n, Axis) else outline.sizes.index(n)
-        kin.sizes.append((slot, (axis,), 1))
+        kin.sizes.append((slot, Product((axis,), 1)))
     elif kind == "stride":
         _, (_, leaf), axis = slot.name
         kin.strides.append((slot, kin.family.steps[slot.step].where[leaf].operand, axis))
@@ -377,9 +370,11 @@ def _enter(kin: Kin, outline: Outline, slot: Slot, n: int) -> bool:
 
 def _holds(kin: Kin, outline: Outline) -> bool:
     """Whether the first of a family is given what its outline says."""
-    wanted = [(slot, outline.sizes[axis]) for slot, (axis,), _ in kin.sizes]
+    wanted = [(slot, product.of(outline.sizes)) for slot, product in kin.sizes]
     over = outline.strides
-    if {axis for _, (axis,), _ in kin.sizes} != set(range(len(outline.sizes))):
+    if {axis for _, product in kin.sizes for axis in product.axes} != set(
+        range(len(outline.sizes))
+    ):
         return False  # a size that the kernel is not given would be the first one's for ever
     if len(kin.scalars) != len(outline.numbers):
         return False

@@ -9,7 +9,7 @@ from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr
 from gnomon.ground.record import cached_property
 from gnomon.ops.create import full
-from gnomon.ops.infer import Shape, Shapes, normal_axes
+from gnomon.ops.infer import Free, Shape, Shapes, normal_axes
 from gnomon.ops.op import Draws, Op, made_of, op
 from gnomon.ops.param import Dims, param
 
@@ -55,6 +55,9 @@ class Dropout(Op):
     def drops(self, train: bool) -> bool:
         """Whether anything is dropped."""
         return self.p > 0 and (train or self.mode == "always")
+
+    def free(self, data: Shape) -> Free:
+        return Free(data)
 
     def forward(
         self, data: Expr, *, train: bool = False, random: Draws | None = None

@@ -8,7 +8,7 @@ from gnomon.base import ParamError, complaint
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr
 from gnomon.ops.create import full
-from gnomon.ops.infer import Shapes
+from gnomon.ops.infer import Free, Shape, Shapes
 from gnomon.ops.op import Draws, Op, op
 from gnomon.ops.param import param
 
@@ -61,6 +61,9 @@ class LeakyReLU(Op):
         if self.act_type == "prelu" and s["gamma"] != (1,):
             data = s.need("data")
             s["gamma"] = (data[1] if len(data) > 1 else 1,)
+
+    def free(self, data: Shape, gamma: Shape = ()) -> Free:
+        return Free(data, gamma)
 
     def forward(
         self,

@@ -63,16 +63,22 @@ class Kernel:
         return self._step(arguments(structure), buffers, name, moved, structure.dims, in_order)
 
     def resized(
-        self, step: Step, words: Sequence[int], other: Mapping[Hashable, int], moved: int
+        self,
+        name: str,
+        words: Sequence[int],
+        other: Mapping[Hashable, int],
+        moved: int,
+        owned: Sequence[Buffer] = (),
     ) -> Step:
-        """`step`, made by `bind`, whose block held `words`, where slots have `other` values.
+        """As a step, made by `bind`, whose block held `words`, where slots have `other` values.
 
-        It moves `moved` bytes; what it runs on is kept by others.
+        It moves `moved` bytes; what it runs on belongs to the buffers `owned`, or is kept by
+        others.
         """
         args = self.signature.args
         held = zip(args, words[len(words) - len(args) :], strict=True)
         values: dict[Hashable, int] = {**dict(held), **other}
-        return self._step(values, (), step.name, moved)
+        return self._step(values, owned, name, moved)
 
     def _step(
         self,

@@ -20,7 +20,7 @@ Make = Callable[[], list[Step]]
 
 
 class Where(NamedTuple):
-    """What a step works on: so many bytes behind the address of an operand."""
+    """So many bytes behind the address of an operand."""
 
     operand: int
     offset: int
@@ -58,7 +58,7 @@ class Rebinder:
 
         `what` stands for everything about the work but the operands' addresses.
         """
-        same = _pattern(operands)
+        same = pattern(operands)
         if same is None:
             return make()
         key = what, same
@@ -71,7 +71,7 @@ class Rebinder:
         return steps
 
 
-def _pattern(operands: Sequence[Buffer]) -> tuple[int, ...] | None:
+def pattern(operands: Sequence[Buffer]) -> tuple[int, ...] | None:
     """For each operand the first that is the same memory; None where two overlap otherwise."""
     first: dict[Hashable, int] = {}
     same = tuple([first.setdefault(identity(b), k) for k, b in enumerate(operands)])
@@ -82,33 +82,40 @@ def _pattern(operands: Sequence[Buffer]) -> tuple[int, ...] | None:
     return same if spans and spans[-1][0] < spans[-1][1] else None
 
 
+def locator(operands: Sequence[Buffer]) -> Callable[[int], Where | None]:
+    """Which of the operands an address is in: the first; None where in none."""
+    spans = [reach(b) for b in operands]
+
+    def where(address: int) -> Where | None:
+        at = (k for k, (low, high) in enumerate(spans) if low <= address < high)
+        operand = next(at, None)
+        return None if operand is None else Where(operand, address - operands[operand].address)
+
+    return where
+
+
 def _made(steps: Sequence[Step], operands: Sequence[Buffer]) -> tuple[Made, ...] | None:
     """`steps` with the places of their leaves; None where one cannot do with `operands` alone."""
-    spans = [reach(b) for b in operands]
+    where = locator(operands)
     found = []
     for step in steps:
-        places = [b.address for b in step.keep[3]] if _is_of_kernel(step) else step.places()
+        places = [b.address for b in step.keep[3]] if Kernel.of(step) else step.places()
         leaves = []
         for address in places:
-            at = (k for k, (low, high) in enumerate(spans) if low <= address < high)
-            operand = next(at, None)
-            if operand is None:
+            at = where(address)
+            if at is None:
                 return None
-            leaves.append(Where(operand, address - operands[operand].address))
+            leaves.append(at)
         if not leaves:
             return None
         found.append(Made(step, tuple(leaves)))
     return tuple(found)
 
 
-def _is_of_kernel(step: Step) -> bool:
-    return isinstance(step.keep, tuple) and isinstance(step.keep[0], Kernel)
-
-
 def _rebound(made: Made, operands: Sequence[Buffer], name: str) -> Step:
     addresses = [operands[w.operand].address + w.offset for w in made.leaves]
     buffers = [operands[w.operand] for w in made.leaves]
-    if not _is_of_kernel(made.step):
+    kernel = Kernel.of(made.step)
+    if kernel is None:
         return made.step.moved(addresses, buffers)
-    kernel: Kernel = made.step.keep[0]
     return kernel.rebound(made.step, addresses, buffers, name)

@@ -9,13 +9,14 @@ structure is for the caller to know.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gnomon.base import Later
 from gnomon.expr.node import Buffer
 from gnomon.runtime.execution.program import Step
 from gnomon.runtime.kernels.kernel import Kernel
+from gnomon.runtime.kernels.rebind import Where
 from gnomon.runtime.kernels.template import SPACING, Template
 from gnomon.runtime.libraries.product import SIZES, Product
 
@@ -25,6 +26,7 @@ else:  # what has no product needs no library
     gemm = Later("gnomon.runtime.libraries.gemm")
 
 Values = Mapping[Hashable, int]
+Locate = Callable[[int], Where | None]  # where an address lies among operands
 
 
 class Slot(NamedTuple):
@@ -34,38 +36,37 @@ class Slot(NamedTuple):
     name: Any  # hashable: a pair or more words of a kernel's, one word of a product's
 
 
-class Where(NamedTuple):
-    """So many bytes behind the address of an operand."""
-
-    operand: int
-    offset: int
-
-
 class OfKernel:
     """A step of a kernel."""
 
     def __init__(self, step: Step, where: Sequence[Where]) -> None:
-        self._step, self.where = step, where
+        self.where, self._name, self._bytes = where, step.name, step.bytes
         self.kernel, block, _, _, _, self.dims = step.keep
         self._words = tuple(block.words)
 
     def values(self) -> dict[Hashable, int]:
-        """What its slots hold."""
+        """What its slots hold, and where leaves are within operands."""
         args = self.kernel.signature.args
-        return dict(zip(args, self._words[len(self._words) - len(args) :], strict=True))
+        held = dict(zip(args, self._words[len(self._words) - len(args) :], strict=True))
+        return {**held, **{("offset", k): w.offset for k, w in enumerate(self.where)}}
 
     def is_like(self, other: Any) -> bool:
         """Whether both are one kernel, on the same operands."""
-        return isinstance(other, OfKernel) and (self.kernel, self.where) == (
-            other.kernel, other.where
-        )  # fmt: skip
+        if not isinstance(other, OfKernel) or self.kernel is not other.kernel:
+            return False
+        return [w.operand for w in self.where] == [w.operand for w in other.where]
 
-    def made(self, leaves: Sequence[int], values: Values, times: float) -> Step:
-        """The same with these values, so many times as large, on leaves at other addresses."""
+    def made(
+        self, operands: Sequence[int], values: Values, times: float, owned: Sequence[Buffer] = ()
+    ) -> Step:
+        """The same with these values, so many times as large, on operands at other addresses, one
+        for each leaf. These belong to the buffers `owned`, or are kept by others.
+        """
         given = dict(values)
-        given.update((("leaf", k), at) for k, at in enumerate(leaves))
-        moved = round(self._step.bytes * times)
-        step: Step = self.kernel.resized(self._step, self._words, given, moved)
+        for k, (at, w) in enumerate(zip(operands, self.where, strict=False)):
+            given["leaf", k] = at + given.pop(("offset", k), w.offset)
+        moved = round(self._bytes * times)
+        step: Step = self.kernel.resized(self._name, self._words, given, moved, owned)
         return step
 
 
@@ -87,10 +88,12 @@ class OfProduct:
             return False
         return self._product.resized(other.values()) == other._product
 
-    def made(self, operands: Sequence[int], values: Values, times: float) -> Any:
-        """The same of other sizes, on operands at other addresses."""
-        step = gemm.step(self._product.resized(values), None)
-        step.bind(*operands)
+    def made(
+        self, operands: Sequence[int], values: Values, times: float, owned: Sequence[Buffer] = ()
+    ) -> Any:
+        """The same of other sizes, on operands at other addresses; see `OfKernel.made`."""
+        step = gemm.step(self._product.resized(values), owned)
+        step.bind(*[at + w.offset for at, w in zip(operands, self.where, strict=True)])
         return step
 
 
@@ -110,11 +113,11 @@ class Family:
     array([0., 2., 4., 6., 8.], dtype=float32)
     """
 
-    __slots__ = ("_bytes", "_count", "_numbers", "places", "steps")
+    __slots__ = ("_count", "_numbers", "bytes", "places", "steps")
 
     def __init__(self, first: Template, steps: Sequence[OfKernel | OfProduct]) -> None:
         self.steps = steps
-        self._count, self._numbers, self._bytes = first.count, first.numbers, first.bytes
+        self._count, self._numbers, self.bytes = first.count, first.numbers, first.bytes
         #: where addresses and numbers go; None where a library may take them elsewhere
         self.places = first.places if all(step.kernel for step in steps) else None
 
@@ -149,8 +152,8 @@ class Family:
             made = []
             for step, mine in zip(self.steps, given, strict=True):
                 # where places are known, the first one's stand-ins serve
-                leaves = [addresses[k] + x for k, x in step.where] if places is None else ()
-                made.append(step.made(leaves, mine, moved / self._bytes))
+                owners = [addresses[w.operand] for w in step.where] if places is None else ()
+                made.append(step.made(owners, mine, moved / self.bytes))
             return made
 
         places = self.places
@@ -167,35 +170,45 @@ def family_of(template: Template) -> Family | None:
     kernels and products of operands, or takes numbers beside products."""
     copy = template.reserve()
     template.give_back(copy)
-    steps = [_read(step, template.count) for step in copy.steps]
-    found = [step for step in steps if step is not None]
-    if not found or len(found) < len(steps):
+
+    def stand_in(address: int) -> Where | None:
+        k, x = divmod(address + SPACING // 2, SPACING)
+        return Where(k - 1, x - SPACING // 2) if 1 <= k <= template.count else None
+
+    steps = read(copy.steps, stand_in)
+    if not steps:
         return None
-    family = Family(template, found)
+    family = Family(template, steps)
     return family if family.places is not None or not template.numbers else None
 
 
-def _read(step: Step, count: int) -> OfKernel | OfProduct | None:
-    """What a step does on so many operands; None where it is something else, or has temporaries."""
+def read(steps: Sequence[Step], locate: Locate) -> list[OfKernel | OfProduct] | None:
+    """What steps do on operands; None where one does something else, or has temporaries."""
+    found = [made for step in steps if (made := _read(step, locate)) is not None]
+    return found if len(found) == len(steps) else None
+
+
+def _read(step: Step, locate: Locate) -> OfKernel | OfProduct | None:
     keep = step.keep
-    if type(step) is Step and type(keep) is tuple and isinstance(keep[0], Kernel):
-        leaves = _where(keep[3], count)
+    if type(step) is Step and Kernel.of(step) is not None:
+        words, args = list(keep[1].words), keep[0].signature.args
+        held = dict(zip(args, words[len(words) - len(args) :], strict=True))
+        own = [held.get(("leaf", k), b.address) for k, b in enumerate(keep[3])]
+        leaves = _every(own, locate)
         return None if leaves is None else OfKernel(step, leaves)
     found = _multiplied(keep) if hasattr(step, "bind") else None
     if found is None:
         return None
-    product, operands = found[0], _where(found[1:], count)
+    product, operands = found[0], _every([b.address for b in found[1:]], locate)
     if operands is None or product != product.resized({}):
         return None
     return OfProduct(product, operands)
 
 
-def _where(buffers: Sequence[Buffer], count: int) -> list[Where] | None:
-    """Of which operands buffers are parts, by the stand-ins for these; None where of none."""
-    found = [divmod(b.address + SPACING // 2, SPACING) for b in buffers]
-    if not all(1 <= k <= count for k, _ in found):
-        return None
-    return [Where(k - 1, x - SPACING // 2) for k, x in found]
+def _every(addresses: Sequence[int], locate: Locate) -> list[Where] | None:
+    """Where all addresses lie; None where one lies elsewhere."""
+    found = [where for at in addresses if (where := locate(at)) is not None]
+    return found if len(found) == len(addresses) else None
 
 
 def _multiplied(keep: Any) -> Any:

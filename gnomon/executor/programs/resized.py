@@ -1,0 +1,348 @@
+"""Layouts for sizes that a graph was not bound for yet: two that it was bound for tell of a third.
+
+The first two layouts of a graph, in which some sizes of what is bound differ, are made the usual
+way. Each is a *sample*: a structure (tasks, what they read and make, and where that is stored) and
+numbers (shapes, and what kernels and products are given). Where two samples have one structure,
+and each number either is the same in both or grew as a product of sizes did, they are *kin*: for a
+third set of sizes, numbers are put in, and memory is planned anew. No expression is read.
+
+That numbers are such products is for the operators to say: all of them must be maps, movements,
+reductions, or say which sizes do nothing but count (`Op.free`); other sizes need to stay as they
+are. What the shapes come to is compared with those that were inferred.
+
+A graph of which all bindings have the same sizes is not looked at.
+
+States: a sample is *complete* once the steps of all its tasks were made, in both passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+from gnomon import config
+from gnomon.executor.programs.draws import Draws
+from gnomon.executor.programs.layout import Layout, Mode, Network, lay_out, plan_memory, size_of
+from gnomon.expr.node import Buffer
+from gnomon.graph.node import Entry, Graph
+from gnomon.graph.tasks import memory
+from gnomon.graph.tasks.form import Spec
+from gnomon.graph.tasks.regions import Region
+from gnomon.graph.tasks.task import Buffers, Task
+from gnomon.ops.op import Op
+from gnomon.runtime.execution import threads
+from gnomon.runtime.execution.program import Step
+from gnomon.runtime.kernels.rebind import locator, pattern
+from gnomon.runtime.statements.family import OfKernel, OfProduct, read
+from gnomon.runtime.statements.growth import Growth, Pair, Pairs, paired
+
+Shape = tuple[int, ...]
+
+MOST = 8  # kin of one structure, and structures of one graph
+SAMPLES = 3  # kept of one structure: of some, sizes that are equal by chance make other kernels
+NOWHERE = Buffer(())
+
+
+class Done(NamedTuple):
+    """What the steps of a task do with operands of so many bytes; None: that cannot be told."""
+
+    steps: Sequence[OfKernel | OfProduct] | None
+    nbytes: int
+
+
+class Sample:
+    """A layout that was made the usual way, without what has memory, and what its steps do."""
+
+    def __init__(self, net: Network, layout: Layout) -> None:
+        roles = {id(b): k for k, b in enumerate(_callers(net))}
+        every = dict.fromkeys(e for t in layout.tasks for e in (*t.reads, *t.made))
+        number = {e: k for k, e in enumerate(every)}
+        used = [e for e in every if e not in layout.stores]
+        self.sizes, self.shapes = _sizes(net), _shapes(net)
+        self.owners, self.counts = layout.draws.owners, tuple(layout.draws.counts)
+        self.specs = {e: layout.buffers.spec(e) for e in used}
+        self.roles = {e: k for e in used if (k := roles.get(id(layout.buffers[e]))) is not None}
+        self.stores = {e: roles[id(d.dest)] for e, d in layout.stores.items()}
+        self.heads = [k for k, e in enumerate(net.heads) if e in layout.heads]
+        self.structure = (
+            [_structure(t, number) for t in layout.tasks],
+            [(s.dtype, len(s.shape), self.roles.get(e)) for e, s in self.specs.items()],
+            [(number[e], k, layout.stores[e].saver) for e, k in self.stores.items()],
+            [{number[e] for e in part} for part in (layout.homes, layout.added)],
+            (layout.forward, layout.repeat, layout.repeatable, self.heads, self.owners),
+        )
+        self.regions = _numbered(layout)
+        self.rest = replace(
+            layout,
+            buffers=Buffers({}, {}),
+            draws=Draws(layout.draws.ctx),
+            plan=memory.plan([]),
+            stores={e: d._replace(dest=NOWHERE) for e, d in layout.stores.items()},
+        )
+        self.done: dict[Task, Done] = {}
+        self.compared = False
+        self.is_told = True  # as far as steps were made
+
+    def note(self, task: Task, operands: Sequence[Buffer], steps: Sequence[Step]) -> None:
+        """Keep what the steps of a task do."""
+        done = self.done[task] = Done(read(steps, locator(operands)), sum(map(size_of, operands)))
+        self.is_told &= done.steps is not None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the steps of all tasks were made."""
+        return len(self.done) == len(self.rest.tasks)
+
+
+def _structure(task: Task, number: dict[Entry, int]) -> tuple[Any, ...]:
+    """What a task is, beside numbers and what its steps are."""
+    names = [(n.name, type(n.op)) for n in task.nodes]
+    seen = None if task.form is None else task.form.seen
+    return names, [number[e] for e in task.reads], [number[e] for e in task.made], seen
+
+
+def _numbered(layout: Layout) -> list[Region]:
+    """The regions of a layout by the numbers of their tasks."""
+    place, found = {t: k for k, t in enumerate(layout.tasks)}, []
+    for first, chains in layout.regions.items():
+        numbers = tuple([tuple([place[t] for t in chain]) for chain in chains])
+        found.append(Region(place[first], place[first] + sum(map(len, chains)), numbers))
+    return found
+
+
+def _callers(net: Network) -> list[Buffer]:
+    """The caller's buffers, and those of the gradients of outputs."""
+    outputs, grads = (b for b in net.outputs if b is not None), (b for b, _ in net.grads.values())
+    return [*net.inputs.values(), *outputs, *grads, *net.heads.values()]
+
+
+def _sizes(net: Network) -> Shape:
+    return tuple([n for b in net.inputs.values() for n in b.shape])
+
+
+def _shapes(net: Network) -> list[Shape]:
+    return [net.shapes[e] for node in net.graph.topo for e in node.entries()]
+
+
+class Work(NamedTuple):
+    """What is done by a step, and the numbers that it is given anew."""
+
+    step: OfKernel | OfProduct
+    grown: dict[Hashable, Pair]
+
+
+class Kin:
+    """Two samples of one structure, of which the `last` is taken for other sizes."""
+
+    def __init__(
+        self, growth: Growth, first: Sample, last: Sample, work: dict[Task, list[Work]]
+    ) -> None:
+        self.growth, self.last, self.work = growth, last, work
+        self.counts = paired(first.counts, last.counts)  # of draws
+        self.shapes = [paired(*each) for each in zip(first.shapes, last.shapes, strict=True)]
+        specs = zip(first.specs.values(), last.specs.items(), strict=True)
+        self.specs = {
+            e: (paired(a.shape, b.shape), paired(a.strides, b.strides)) for a, (e, b) in specs
+        }
+
+    @property
+    def is_told(self) -> bool:
+        """Whether it is clear what all numbers are for other sizes."""
+        parts = (part for both in self.specs.values() for part in both)
+        return all(map(self.growth.tells, chain([self.counts], self.shapes, parts)))
+
+    def layout(self, net: Network, mode: Mode, draws: Draws) -> Layout | None:
+        """The layout of a network of this structure; None where its sizes are none of these."""
+        numbers, last, callers = self.growth.numbers(_sizes(net)), self.last, _callers(net)
+        if numbers is None or _shapes(net) != [_put(p, numbers) for p in self.shapes]:
+            return None
+        buffers = Buffers({}, {})
+        for head, buffer in net.heads.items():
+            buffers.put(head, buffer)
+        for entry, (shape, strides) in self.specs.items():
+            spec = Spec(_put(shape, numbers), last.specs[entry].dtype, _put(strides, numbers))
+            role = last.roles.get(entry)
+            if role is None:
+                buffers.add(entry, spec)
+            elif callers[role].shape != spec.shape:
+                return None
+            else:
+                buffers.put(entry, callers[role])
+        dests = {e: callers[role] for e, role in last.stores.items()}
+        stores = {e: d._replace(dest=dests[e]) for e, d in last.rest.stores.items()}
+        heads, every = frozenset([list(net.heads)[k] for k in last.heads]), last.rest
+        made = replace(every, mode=mode, buffers=buffers, draws=draws, stores=stores, heads=heads)
+        for owner, count in zip(last.owners, _put(self.counts, numbers), strict=True):
+            draws.of(owner).state(count)
+        plan_memory(made, frozenset([Entry(n, 0) for n in net.graph.arguments]), last.regions)
+        made.resized = Resized(self, numbers)
+        return made
+
+
+class Resized:
+    """Makes the steps of a layout whose numbers were put in."""
+
+    def __init__(self, kin: Kin, numbers: dict[Pair, int]) -> None:
+        self._kin, self._numbers = kin, numbers
+
+    def steps(self, task: Task, operands: Sequence[Buffer]) -> list[Step]:
+        """The steps of a task on operands that have memory."""
+        times = sum(map(size_of, operands)) / max(self._kin.last.done[task].nbytes, 1)
+        found = []
+        for step, grown in self._kin.work[task]:
+            owned = [operands[w.operand] for w in step.where]
+            values = {name: self._numbers[pair] for name, pair in grown.items()}
+            found.append(step.made([b.address for b in owned], values, times, owned))
+        return found
+
+
+def _put(pairs: Pairs, numbers: dict[Pair, int]) -> Shape:
+    return tuple([numbers.get(pair, pair[1]) for pair in pairs])
+
+
+def related(first: Sample, last: Sample) -> Kin | None:
+    """Two complete samples as kin; None where they do not tell of others."""
+    growth = Growth(first.sizes, last.sizes)
+    if not growth.is_clear or first.structure != last.structure:
+        return None
+    work = {}
+    tasks = zip(first.rest.tasks, last.rest.tasks, strict=True)
+    for then, now in tasks:
+        found = _work(growth, first.done[then].steps, last.done[now].steps)
+        if found is None:
+            return None
+        work[now] = found
+    kin = Kin(growth, first, last, work)
+    return kin if kin.is_told else None
+
+
+def _work(growth: Growth, then: Any, now: Any) -> list[Work] | None:
+    """What is done by the steps of a task in two samples; None where that is not the same."""
+    if then is None or now is None or len(then) != len(now):
+        return None
+    found = []
+    for a, b in zip(then, now, strict=True):
+        if not b.is_like(a):
+            return None
+        before, grown = a.values(), {}
+        for name, n in b.values().items():
+            if n != before[name] and name[0] not in ("leaf", "scratch", "tasks"):
+                grown[name] = before[name], n
+        if any(name[0] == "scalar" for name in grown) or not growth.tells(grown.values()):
+            return None
+        found.append(Work(b, grown))
+    return found
+
+
+class Known:
+    """What is known of a structure: the last samples, the newest of them to be compared with those
+    before, and kin."""
+
+    def __init__(self, mode: Mode) -> None:
+        self.mode, self.samples = mode, list[Sample]()
+        self.taken = 0  # in all
+        self.kin: list[Kin] = []
+
+    def layout(self, net: Network, mode: Mode, draws: Draws) -> Layout | None:
+        """That of kin, where there are such."""
+        newest = self.samples[-1] if self.samples else None
+        if newest is not None and newest.is_complete and not newest.compared:
+            newest.compared = True
+            before = [s for s in reversed(self.samples[:-1]) if s.is_complete]
+            made = next((kin for s in before if (kin := related(s, newest)) is not None), None)
+            self.kin = self.kin if made is None else [made, *self.kin[: MOST - 1]]
+        return next((x for kin in self.kin if (x := kin.layout(net, mode, draws))), None)
+
+    @property
+    def is_told(self) -> bool:
+        """Whether it can be told what all steps do, as far as they were made."""
+        return all(s.is_told for s in self.samples)
+
+    def learn(self, net: Network, layout: Layout) -> None:
+        """Note a layout that was made the usual way."""
+        native = all(t.is_expression for t in layout.tasks)
+        hopeful = self.kin or self.taken < MOST  # some of the first were kin
+        if hopeful and native and not layout.prepare:
+            self.taken += 1
+            made = layout.noted = Sample(net, layout)
+            others = [s for s in self.samples if s.sizes != made.sizes]
+            self.samples = [*others[1 - SAMPLES :], made]
+
+
+class OfGraph(NamedTuple):
+    """The sizes that a graph was bound for first, and what is known of its structures."""
+
+    sizes: Shape
+    known: dict[Hashable, Known]
+
+
+_graphs: WeakKeyDictionary[Graph, OfGraph] = WeakKeyDictionary()
+
+
+def laid_out(net: Network, mode: Mode, draws: Draws) -> Layout:
+    """The layout of `net` for one mode, by those of the same graph for other sizes if that may be.
+
+    Where all were for the same sizes, or steps did what cannot be told, nothing is noted.
+    """
+    of = _graphs.get(net.graph)
+    if of is None:
+        of = _graphs[net.graph] = OfGraph(_sizes(net), {})
+    told = all(known.is_told for known in of.known.values() if known.mode == mode)
+    several = told and not mode.alone and (of.known or of.sizes != _sizes(net))
+    outline = _outline(net, mode, draws) if several else None
+    if outline is None:
+        return lay_out(net, mode, draws)
+    if outline not in of.known and len(of.known) >= MOST:
+        of.known.clear()
+    known = of.known.setdefault(outline, Known(mode))
+    found = known.layout(net, mode, draws)
+    if found is None:
+        found = lay_out(net, mode, draws)
+        known.learn(net, found)
+    return found
+
+
+def _outline(net: Network, mode: Mode, draws: Draws) -> Hashable:
+    """All that decides of a layout beside the sizes that do nothing but count; None: any size."""
+    callers = _callers(net)
+    nodes = [n for n in net.graph.topo if n.op is not None]
+    decides = [decisive(n.op, [net.shapes[e] for e in n.inputs], mode) for n in nodes]
+    same = pattern([b for b in callers if b.address])
+    dense = all(b.contiguous and b.device == "cpu" for b in callers)
+    if None in decides or same is None or not dense:
+        return None
+    savers = tuple([saver for _, saver in net.grads.values()])
+    kept = tuple([b is None for b in net.outputs]), tuple(net.grads), savers, len(net.heads)
+    types = tuple([(b.dtype, len(b.shape), bool(b.address)) for b in callers])
+    how = mode, draws.ctx, threads.num_threads(), config.get("backward_do_mirror")
+    return how, tuple(decides), same, kept, types
+
+
+def decisive(op: Any, shapes: Sequence[Shape], mode: Mode) -> Hashable:
+    """The sizes by which an operator, or its gradient, decides; None where any may be one."""
+    if not isinstance(op, Op) or not op.is_expression or (op.guard and op.guard(*shapes)):
+        return None
+    if op.free is not None:
+        free = op.free(*shapes)
+        return None if free is None else free.fixed
+    if mode.differentiate and not op.derives:
+        return None
+    if op.moves is not None:
+        return _cut(op.moves(shapes[0]), shapes[0])
+    counts = op.elementwise or op.reshapes or op.reduces is not None
+    return () if counts or not shapes else None  # of constants, parameters say the sizes
+
+
+def _cut(moves: Any, shape: Shape) -> Hashable:
+    """What is cut off of axes that do not come over as a whole; the size cut from only counts."""
+    begin = (*moves.begin, *[0] * (len(shape) - len(moves.begin)))
+    found: list[Hashable] = [n for axis, n in enumerate(shape) if axis not in moves.axes]
+    for n, axis, step in zip(moves.shape, moves.axes, moves.steps, strict=True):
+        if axis < 0:
+            found.append((axis, n))
+        elif step != 1 or begin[axis] or n != shape[axis]:
+            found.append((axis, n, step, begin[axis]))
+    return tuple(found)
