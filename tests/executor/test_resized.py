@@ -293,6 +293,23 @@ def bound(net, n):
     return made, [x.asnumpy() for x in (*made.outputs, *made.grad_arrays)]
 
 
+def test_products_of_a_library_in_layers_that_repeat(served, alone):
+    """Where one was bound to other memory it would not say its sizes."""
+
+    class Layers(gluon.HybridBlock):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.HybridSequential()
+            for _ in range(2):
+                self.layers.add(nn.Dense(160, flatten=False, in_units=160, activation="relu"))
+
+        def hybrid_forward(self, F, x):
+            return self.layers(x)
+
+    same(Layers, alone, [(8, n, 160) for n in (40, 56, 48, 44)])
+    assert ((8, 44, 160),) in [shapes[:1] for shapes in served]
+
+
 def test_executors_of_a_symbol(served, alone):
     net = of_symbol()[1]
     for n in (4, 7, 6, 5, 8, 6):

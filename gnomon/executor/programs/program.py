@@ -184,8 +184,9 @@ class Builder:
         def make() -> list[Step]:
             return self._anew(task, operands)
 
-        if not wanted or form is None or layout.resized is not None:
-            made = make()
+        told = form is not None and form.has_call and layout.noted is not None
+        if not wanted or form is None or told or layout.resized is not None:
+            made = make()  # `told`: a library's step that was moved does not say its sizes
         else:
             how = tuple([(k, w.saver, w.dest.shape, w.dest.strides) for k, w in wanted])
             made = self._rebinder.steps((form, how), operands, make, task.name)
