@@ -75,7 +75,8 @@ class Scope:
         mode.training = mode.training if training is None else training
 
     def __exit__(self, *exc: object) -> None:
-        mode.recording, mode.training = self.before.pop()
+        mode.recording, mode.training = self.before[-1]  # first: a handler may raise in any call
+        self.before.pop()
 
 
 def _train_mode(where: str, given: Any) -> bool | None:

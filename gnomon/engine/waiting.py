@@ -240,7 +240,10 @@ class Waiting(Execution):
         state = self._state()
         between = state.bouncing and state.job is None  # it holds a job that it has not begun
         if between or self._lock._is_owned():
-            raise EngineError(f"{where}: called by a finaliser or signal handler within the engine")
+            raise EngineError(
+                f"{where}: called by a finaliser or signal handler within the engine; "
+                "let the handler set a flag, and do this where the program sees it"
+            )
 
     def _sleep(
         self,
