@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from numbers import Integral
-from types import FunctionType
 from typing import Any, ClassVar
 
 from gnomon.base import ParamError, complaint
 from gnomon.gluon.block import HybridBlock
 from gnomon.gluon.nn.activations import Activation
 from gnomon.gluon.nn.pooling import (
-    LAYOUTS,
     AvgPool1D,
     AvgPool2D,
     AvgPool3D,
@@ -60,18 +58,6 @@ def _check_groups(where: str, channels: int, in_channels: int, groups: int) -> N
         raise ParamError(complaint(where, "groups", f"a divisor of {known} channels", groups))
 
 
-def _with_layout(init: Any, layout: str) -> Any:
-    """The same constructor with this default, which `help` shows."""
-    plain = init.__wrapped__
-    names = plain.__code__.co_varnames[: plain.__code__.co_argcount]
-    defaults = dict(zip(reversed(names), reversed(plain.__defaults__), strict=False))
-    defaults["layout"] = layout
-    values = tuple(reversed(defaults.values()))
-    made = FunctionType(plain.__code__, plain.__globals__, None, values, plain.__closure__)
-    made.__annotations__, made.__qualname__ = plain.__annotations__, plain.__qualname__
-    return made
-
-
 class _Conv(HybridBlock):
     """What convolutions share.
 
@@ -88,12 +74,6 @@ class _Conv(HybridBlock):
     """
 
     _axes: int | None = None  # as many as the layout has where None
-
-    def __init_subclass__(cls, **words: Any) -> None:
-        if "_axes" in vars(cls) and "__init__" not in vars(cls):
-            init = _with_layout(cls.__init__, LAYOUTS[vars(cls)["_axes"]][0])
-            type.__setattr__(cls, "__init__", init)
-        super().__init_subclass__(**words)
 
     _fields: ClassVar = {
         "channels": Whole(1),

@@ -39,17 +39,20 @@ def _found(data_set: Any, names: Sequence[str], *folders: str) -> list[Path]:
         MissingFileError: files are missing; says which, and where they are looked for.
     """
     root = Path(data_set._root)
-    found, missing = [], []
+    found, missing = list[Path](), []
     for name in names:
         places = (root / f / n for f in ("", *folders) for n in (name, f"{name}.gz"))
         path = next((p for p in places if p.is_file()), None)
-        (missing if path is None else found).append(name if path is None else path)
+        if path is None:
+            missing.append(name)
+        else:
+            found.append(path)
     if missing:
         raise MissingFileError(
             f"{type(data_set).__name__}: {', '.join(missing)} (or with .gz) not found in "
             f"{root}: put the files there; nothing is fetched"
         )
-    return found  # type: ignore[return-value]
+    return found
 
 
 class MNIST(_DownloadedDataset):
