@@ -1,6 +1,5 @@
 """What constructors and functions refuse: the error names the argument, and what came."""
 
-
 import numpy as np
 import pytest
 
