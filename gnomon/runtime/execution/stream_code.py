@@ -293,7 +293,9 @@ def stream_wait(wait: Wait) -> None:
     looks = 0
     wait.answer = OVER
     while load(DONE) < wait.number:
-        if load(HALTED) != 0:
+        # one that fails halts the stream before it counts as done: then it is about to be over
+        stands = load(HALTED) != 0 and (load(BATON) == 0 or load(HELD) != 0)
+        if stands and load(DONE) < wait.number:
             wait.answer = STANDS
             return
         if run_next(most):
