@@ -21,7 +21,7 @@ from gnomon.gluon.nn.pooling import (
     MaxPool1D,
     MaxPool2D,
     MaxPool3D,
-    _Pooling,  # noqa: F401  MXNet's has it
+    _Pooling,  # noqa: F401  programs import it from here, as from MXNet's module
     check_layout,
     sizes,
 )

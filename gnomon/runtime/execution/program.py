@@ -246,7 +246,7 @@ class Step:
 
     def moved(self, addresses: Sequence[int], owners: object) -> Step:
         """The step for operands at other addresses, in the order of `places`; `owners` are kept."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{self!r} has no places")
 
     def entry(self) -> Entry:
         """What native code calls to do the work."""

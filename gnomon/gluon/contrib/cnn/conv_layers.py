@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 from gnomon.base import ParamError, complaint
 from gnomon.gluon.block import HybridBlock
 from gnomon.gluon.nn.activations import Activation
+from gnomon.gluon.nn.conv_layers import _Conv
 from gnomon.gluon.nn.pooling import sizes
 from gnomon.ground.arguments import Whole
-from gnomon.ops.fields import Field
 
 __all__ = ["DeformableConvolution", "ModulatedDeformableConvolution"]
 
@@ -44,17 +44,7 @@ class DeformableConvolution(HybridBlock):
     _numbers = 2  # that the first convolution gives for each element of a window
     _order: tuple[str, ...] = ("offset", "deformable_conv")  # of its parameters
 
-    _fields: ClassVar = {
-        "channels": Whole(1),
-        "kernel_size": Field("Convolution.kernel"),
-        "strides": Field("Convolution.stride"),
-        "padding": Field("Convolution.pad"),
-        "dilation": Field("Convolution.dilate"),
-        "groups": Whole(1),
-        "in_channels": Whole(-1),
-        "activation": Field("Activation.act_type", optional=True),
-        "num_deformable_group": Whole(1),
-    }
+    _fields: ClassVar = {**_Conv._fields, "num_deformable_group": Whole(1)}
 
     def __init__(
         self,
