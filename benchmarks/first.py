@@ -130,7 +130,12 @@ def printed(command: Sequence[str], cache: str) -> list[float]:
         "MXNET_SUBGRAPH_BACKEND": "NONE",
     }
     mine = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    done = subprocess.run(command, env=mine | more, capture_output=True, text=True, check=True)
+    place = (
+        tempfile.gettempdir()
+    )  # elsewhere than at the sources, which come before an installed one
+    done = subprocess.run(
+        command, env=mine | more, cwd=place, capture_output=True, text=True, check=True
+    )
     return [float(word) for word in done.stdout.split()]
 
 

@@ -16,6 +16,7 @@ A prepared one is a record, in words:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any
 
 from gnomon.native.serve import binding
@@ -24,6 +25,7 @@ from gnomon.runtime.execution.program import Step
 from gnomon.runtime.ffi import Block
 from gnomon.runtime.statements.fields import readable
 
+HEAD = 8  # words of a record, before its tables
 #: `fast_path(read, written, integers, holders)`: whether it was done; see `landing.py`
 FastPath = Callable[[list[Any], list[Any], list[int], list[Any]], bool]
 
@@ -48,10 +50,11 @@ class PreparedFastPath:
         run: Any,
         numbers: Sequence[tuple[int, int]] = (),
     ) -> None:
-        tables = [Block([w for row in rows for w in row] or 1) for rows in (places, numbers)]
-        record = Block([integers, len(places), tables[0].address, step.function, step.block, first,
-                        len(numbers), tables[1].address])  # fmt: skip
-        self._keep = step, tables, record
+        record = Block([integers, len(places), 0, step.function, step.block, first, len(numbers), 0,
+                        *chain.from_iterable(places), *chain.from_iterable(numbers)])  # fmt: skip
+        record.words[2] = record.address + 8 * HEAD
+        record.words[7] = record.words[2] + 24 * len(places)
+        self._keep = step, record
         self.address = record.address
         self.call: FastPath = binding(run)(record.address)
 

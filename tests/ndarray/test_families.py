@@ -187,6 +187,26 @@ def test_random_shapes(kind, dtype, served):
     assert len(served) > 5
 
 
+@pytest.mark.native
+@pytest.mark.parametrize("kind", ["sum", "mean", "cut", "mirrored", "stretched", "added"])
+def test_a_first_run_has_no_record_of_its_own(kind, monkeypatch):
+    """It goes by the family's, which takes sizes as it takes addresses; the second makes one."""
+    made, member = [], families._member
+    monkeypatch.setattr(families, "_known", {})
+    monkeypatch.setattr(families, "_member", lambda *a: made.append(member(*a)) or made[-1])
+    draw = random.Random(kind)
+    for _ in range(30):
+        state, met = draw.getstate(), len(made)
+        for time in range(3):
+            draw.setstate(state)
+            got, expected = KINDS[kind](draw, array(draw, drawn(draw), "float32"))
+            np.testing.assert_allclose(got, expected, 1e-5, 1e-5)
+            for recipe in made[met:]:
+                assert (time == 0) == recipe.passes == (recipe.address is None)
+            assert all(recipe._template is None for recipe in made[met:] if time == 0)
+    assert len(made) > 10
+
+
 def differentiated(draw, x):
     """A function of an array and another of its shape, and its gradient by the heads'."""
     order = draw.sample(range(x.ndim), x.ndim)

@@ -77,6 +77,8 @@ class Applied:
                 repeater.calls += LONG
                 return
             recipe, sharing = recipe_of(self.op, arrays, None if out is None else [out])
+            if recipe.passes:
+                return
             long = None if recipe.address is not None or out is not None else self._behind(recipe)
             if recipe.address is None and long is None:
                 LEARNT.put(self._long, key, None)

@@ -25,6 +25,7 @@ from gnomon.expr.node import Scalar
 from gnomon.ndarray.core.bounded_cache import RECIPES
 from gnomon.ndarray.core.layout import Layout, dense
 from gnomon.ndarray.lazy.infer import infer
+from gnomon.ndarray.lazy.landing import Passage, passage_of
 from gnomon.ndarray.lazy.numbers import Number
 from gnomon.ndarray.lazy.recipe import Recipe, Work, template_for
 from gnomon.ops.infer import Free
@@ -32,6 +33,7 @@ from gnomon.plan.canonical import form_of
 from gnomon.plan.statement import Axis
 from gnomon.plan.view import merged
 from gnomon.runtime.kernels.kernel import bits
+from gnomon.runtime.kernels.template import Template
 from gnomon.runtime.statements.family import Family, Slot, family_of
 from gnomon.runtime.statements.growth import Growth, Product
 from gnomon.shape import prod, row_major
@@ -68,6 +70,7 @@ class Kin(NamedTuple):
     dtype: DType  # of the result
     width: int = 0  # bytes moved for an element of the result; 0 where others count too
     fixed: Sequence[tuple[int, int]] = ()  # axes, and the sizes that they need to have
+    passage: Passage | None = None
 
 
 class Seen(NamedTuple):
@@ -271,9 +274,14 @@ def _member(
     if kin.scalars:
         numbers = zip(kin.scalars, outline.numbers, strict=True)
         values.update((slot, bits(Scalar(x, kin.dtype))) for slot, x in numbers)
-    moved = kin.width * layouts[first].size or sum([x.nbytes for x in layouts])
-    template = kin.family.member(values, moved, outline.offsets)
-    return Recipe(first, template, [], kin.numbers, given)
+    offsets = outline.offsets
+
+    def made() -> Template:
+        moved = kin.width * layouts[first].size or sum([x.nbytes for x in layouts])
+        return kin.family.member(values, moved, offsets)
+
+    passing = None if kin.passage is None else kin.passage.of(values, offsets)
+    return Recipe(first, made, [], kin.numbers, given, passing)
 
 
 def _first(outline: Outline | None, work: Work, given: Any) -> Recipe:
@@ -286,7 +294,7 @@ def _first(outline: Outline | None, work: Work, given: Any) -> Recipe:
         kin = None if draws else _kin(outline, work, template, numbers)
         if kin is not None or 1 not in outline.sizes:  # of which kernels may take no notice
             RECIPES.put(_known, outline.key, kin)
-    return Recipe(work.first, template, draws, numbers, given)
+    return Recipe(work.first, lambda: template, draws, numbers, given)
 
 
 def _see(outline: Outline, work: Work, template: Any, numbers: list[Number]) -> None:
@@ -298,7 +306,7 @@ def _see(outline: Outline, work: Work, template: Any, numbers: list[Number]) -> 
     kins: list[Kin] = known.kins if isinstance(known, Seen) else []
     if family is not None and isinstance(known, Seen):
         kin = _kin_like(known, family, numbers, work.layouts[work.first])
-        related = _related(known, outline, kin)
+        related = _related(known, outline, kin, work.first)
         if related is not None:
             kins = [related, *kins[: MOST - 1]]
     size = work.layouts[work.first].size
@@ -313,7 +321,7 @@ def _kin_like(seen: Seen, family: Family, numbers: list[Number], result: Layout)
     return Kin(family, numbers, [], [], [], result.dtype, width if alone else 0)
 
 
-def _related(seen: Seen, outline: Outline, kin: Kin) -> Kin | None:
+def _related(seen: Seen, outline: Outline, kin: Kin, first: int) -> Kin | None:
     """`kin`, of `outline`, with the places of sizes; None where these are not told by one seen.
 
     Sizes that are the same in both may go anywhere, and need to stay as they are.
@@ -337,7 +345,8 @@ def _related(seen: Seen, outline: Outline, kin: Kin) -> Kin | None:
         for k, (then, now) in enumerate(zip(seen.sizes, outline.sizes, strict=True))
         if then == now
     ]
-    return kin._replace(fixed=[(axis, outline.sizes[axis]) for axis in same])
+    fixed = [(axis, outline.sizes[axis]) for axis in same]
+    return kin._replace(fixed=fixed, passage=passage_of(kin.family, first, len(kin.numbers), 0))
 
 
 def _kin(outline: Outline, work: Work, template: Any, numbers: list[Number]) -> Kin | None:
@@ -349,7 +358,10 @@ def _kin(outline: Outline, work: Work, template: Any, numbers: list[Number]) -> 
     width = template.bytes // result.size if outline.maps else 0
     made = Kin(family, numbers, [], [], [], result.dtype, width)
     every = all(_enter(made, outline, slot, n) for slot, n in family.values().items())
-    return made if every and _holds(made, outline) else None
+    if not every or not _holds(made, outline):
+        return None
+    passage = passage_of(family, work.first, len(numbers), len(outline.offsets))
+    return made._replace(passage=passage)
 
 
 def _enter(kin: Kin, outline: Outline, slot: Slot, n: int) -> bool:

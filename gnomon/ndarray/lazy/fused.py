@@ -101,7 +101,8 @@ def _landed(group: Any, array: Any) -> bool:
         recipe = trace.recipes.get(((0,), None, ((0, near),)))
     else:
         recipe = trace.sole
-    if recipe is None or recipe.fast_path is None:
+    way = None if recipe is None else recipe.way()
+    if recipe is None or way is None:
         return False
     if not group.in_place:
         chunk = allocate(trace.layout.nbytes, group.ctx)
@@ -109,9 +110,7 @@ def _landed(group: Any, array: Any) -> bool:
     addresses = [*group.addresses, address]
     if recipe.numbers:
         addresses += [word(group.numbers[n.place], n) for n in recipe.numbers]
-    done: bool = engine.get().try_fast_path(
-        recipe.fast_path, group.read, [chunk], addresses, [array]
-    )
+    done: bool = engine.get().try_fast_path(way, group.read, [chunk], addresses, [array])
     return done
 
 
@@ -129,10 +128,10 @@ def at_once(group: Any, alive: Sequence[Any], storing: Storing | None) -> None:
     if recipe.numbers:
         numbers = group.numbers
         addresses += [word(numbers[n.place], n) for n in recipe.numbers]
-    fast_path = recipe.fast_path
-    plain = fast_path is not None and (storing is None or storing.kept is None)
-    if plain and engine.get().try_fast_path(fast_path, read, written, addresses, alive):
-        return
+    if storing is None or storing.kept is None:
+        way = recipe.way()
+        if way is not None and engine.get().try_fast_path(way, read, written, addresses, alive):
+            return
     _push(recipe, addresses, read, written, group, alive, storing)
 
 

@@ -9,12 +9,18 @@ that may run other code.
 
 from __future__ import annotations
 
-from gnomon.engine.fast_path import fire
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gnomon.engine.fast_path import FastPath, PreparedFastPath, fire
 from gnomon.engine.var import is_free, is_unread
 from gnomon.ground.record import put
 from gnomon.native.words import MOST, Parts, Words, native, scratch, wrapped
 from gnomon.ndarray.core.array import Array, materialize_in
 from gnomon.ndarray.core.chunk import Chunk
+from gnomon.runtime.execution.program import is_long
+from gnomon.runtime.statements.family import Family, Slot
+from gnomon.runtime.statements.fields import readable
 
 
 @native
@@ -51,3 +57,51 @@ def fast_path(
         left[k] = array._pending_in
         materialize_in(array, written[k], words[first + k] - written[k].address)
     return True
+
+
+class Passage:
+    """The one record by which members of a family run that come for the first time.
+
+    Most of what a member costs is its own block, template and record, for the next run of its
+    shape. One that never comes again needs none of them: what tells it from others is in the words
+    of the block, and the family's record takes these as integers, behind the addresses.
+
+    `first` is the number of the first operand that is a result, `numbers` how many numbers come
+    behind the operands' addresses. So many operands, `shifted`, begin where each member says.
+    """
+
+    __slots__ = ("_call", "_keep", "_kernel")
+
+    def __init__(self, family: Family, first: int, numbers: int, shifted: int) -> None:
+        (self._kernel,) = family.steps
+        step = self._kernel.blank()
+        _, block, *_ = step.keep
+        given = family.count + numbers
+        rows = {word: (given + word, 0) for word in range(len(block.words))}
+        for _, word, operand, offset in family.places or ():
+            rows[word] = operand, 0 if operand < shifted else offset
+        places = [(block.address + 8 * word, *row) for word, row in rows.items()]
+        self._keep = PreparedFastPath(step, places, given + len(rows), first, fast_path)
+        self._call = self._keep.call
+
+    def of(self, values: Mapping[Slot, int], offsets: Sequence[int]) -> FastPath | None:
+        """The fast path of the member with these values, whose operands begin `offsets` bytes
+        behind their addresses, the results none; None where its work is long or needs memory."""
+        found = self._kernel.words({slot.name: value for slot, value in values.items()})
+        if found is None or is_long(found[1], None):
+            return None
+        words, call = found[0], self._call
+
+        def run(read: Any, written: Any, integers: list[int], holders: Any) -> bool:
+            begins = [a + b for a, b in zip(integers, offsets, strict=False)]
+            return call(read, written, [*begins, *integers[len(begins) :], *words], holders)
+
+        return run
+
+
+def passage_of(family: Family, first: int, numbers: int, shifted: int) -> Passage | None:
+    """The passage of a family; None where there is none: of several steps, of products, or where
+    nothing runs in one native call."""
+    if len(family.steps) != 1 or family.places is None or not readable():
+        return None
+    return Passage(family, first, numbers, shifted)

@@ -31,7 +31,6 @@ from gnomon.runtime.execution.program import Done
 from gnomon.runtime.execution.stream import Task
 from gnomon.runtime.kernels.template import Copy, Template
 from gnomon.runtime.kernels.workspace import BRIEF_MEMORY, LOCK_MEMORY
-from gnomon.runtime.statements.launch import address_of
 from gnomon.runtime.statements.launch_code import DOUBLE, FLOAT
 from gnomon.runtime.statements.prepare import Store, prepare
 from gnomon.shape import prod
@@ -163,8 +162,12 @@ class Recipe(Frozen):
 
     __slots__ = (
         "_best",
+        "_came",
         "_first",
+        "_make",
+        "_passing",
         "_prepared",
+        "_template",
         "_trials",
         "address",
         "brief",
@@ -172,11 +175,13 @@ class Recipe(Frozen):
         "fast_path",
         "given",
         "numbers",
-        "template",
     )  # fmt: skip
 
     _best: float  # seconds
+    _came: bool  # whether it ran, or was about to
     _first: int  # the number of the first operand that is a result
+    _make: Callable[[], Template]
+    _passing: FastPath | None
     _prepared: list[PreparedFastPath]  # one, or those of threads that came together, for good
     _trials: int
     address: int | None
@@ -185,21 +190,27 @@ class Recipe(Frozen):
     given: Any  # what the caller wants to know again
     numbers: list[Number]
     fast_path: FastPath | None
-    template: Template
 
     def __init__(
         self,
         first: int,
-        template: Template,
+        make: Callable[[], Template],
         draws: list[int],
         numbers: list[Number],
         given: Any = None,
+        passing: FastPath | None = None,
     ) -> None:
-        """`first` is the number of the first operand that is a result."""
+        """`first` is the number of the first operand that is a result, `make` gives the template.
+
+        Where the first run goes by `passing`, this is made for the second.
+        """
         put(self, "_first", first)
         put(self, "draws", draws)
         put(self, "numbers", numbers)
-        put(self, "template", template)
+        put(self, "_make", make)
+        put(self, "_template", None)
+        put(self, "_passing", passing)
+        put(self, "_came", False)
         put(self, "given", given)
         put(self, "brief", None)
         put(self, "_trials", 0)
@@ -207,7 +218,33 @@ class Recipe(Frozen):
         put(self, "_prepared", [])
         put(self, "fast_path", None)
         put(self, "address", None)
+        if passing is None:
+            self._prepare()
+
+    @property
+    def template(self) -> Template:
+        """What does the work where it is no fast path's."""
+        if self._template is None:
+            put(self, "_template", self._make())
+        found: Template = self._template
+        return found
+
+    @property
+    def passes(self) -> bool:
+        """Whether it may never come again, so that nothing is to be learnt from it."""
+        return self._passing is not None
+
+    def way(self) -> FastPath | None:
+        """What does the next run in one native call, where the work is short."""
+        passing = self._passing
+        if passing is None:
+            return self.fast_path
+        if not self._came:
+            put(self, "_came", True)
+            return passing
         self._prepare()
+        put(self, "_passing", None)
+        return self.fast_path
 
     def _prepare(self) -> None:
         """Have a fast path, where the work is short."""
@@ -240,7 +277,8 @@ def recipe_for(work: Work, given: Any = None) -> Recipe:
     Raises:
         NotShared: its numbers do more than to stand in its expressions.
     """
-    return Recipe(work.first, *template_for(work), given)
+    template, draws, numbers = template_for(work)
+    return Recipe(work.first, lambda: template, draws, numbers, given)
 
 
 def template_for(
@@ -271,10 +309,8 @@ def _prepared(template: Template, numbers: Sequence[Number], first: int) -> Prep
         return None
     if copy.needs.nbytes:
         copy.work_in(LOCK_MEMORY.of(copy.needs.nbytes))
-    places = [
-        (address_of(words) + 8 * word, operand, offset)
-        for words, word, operand, offset in copy.slots
-    ]
+    begins = [block.address for block in copy.blocks]
+    places = [(begins[block] + 8 * word, *given) for block, word, *given in template.places]
     plain = [(n.place, _PLAIN.get(n.dtype, 0)) for n in numbers]
     count = template.count + len(numbers)
     return PreparedFastPath(copy.step, places, count, first, fast_path, plain)
@@ -310,9 +346,8 @@ def dispatch(
     the work is done.
     """
     pushed = engine.get()
-    if recipe.fast_path is not None and pushed.try_fast_path(
-        recipe.fast_path, read, written, addresses, []
-    ):
+    way = recipe.way()
+    if way is not None and pushed.try_fast_path(way, read, written, addresses, []):
         return
     done = [] if done is None else done
     if recipe.brief is not None:

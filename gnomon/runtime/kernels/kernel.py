@@ -75,10 +75,49 @@ class Kernel:
         It moves `moved` bytes; what it runs on belongs to the buffers `owned`, or is kept by
         others.
         """
+        return self._step(self._values(words, other), owned, name, moved)
+
+    def words(
+        self, words: Sequence[int], other: Mapping[Hashable, int]
+    ) -> tuple[list[int], int] | None:
+        """What the block of `resized` would hold, and its work; None where it needs memory to work
+        in."""
+        values = self._values(words, other)
+        head, sizes, total = self._divided(values)
+        if any(sizes[piece.elements] for piece in self.signature.scratch):
+            return None
+        return head + [values.get(slot, 0) for slot in self.signature.args], total
+
+    def blank(self, name: str, count: int) -> Step:
+        """A step whose block, of `count` words, is filled in before each run."""
+        block = Block(count)
+        return Step(self.address, block.address, (self, block, [], (), [], ()), name)
+
+    def _values(self, words: Sequence[int], other: Mapping[Hashable, int]) -> dict[Hashable, int]:
+        """The values of the slots in a block that holds `words`, but for `other` ones."""
         args = self.signature.args
-        held = zip(args, words[len(words) - len(args) :], strict=True)
-        values: dict[Hashable, int] = {**dict(held), **other}
-        return self._step(values, owned, name, moved)
+        return {**dict(zip(args, words[len(words) - len(args) :], strict=True)), **other}
+
+    def _divided(
+        self, values: dict[Hashable, int], in_order: bool = False
+    ) -> tuple[list[int], Sequence[int], int]:
+        """The words before the arguments: how the work is shared; then the sizes, and the work."""
+        signature = self.signature
+        values[TASKS] = 1
+        sizes = signature.sizes(values)
+        most = 1 if in_order else threads.num_threads()
+        works = [work(loops, sizes) for loops in signature.phases]
+        shares = divisions(signature.phases, sizes, works, most)
+        tasks = max([share[0] for share in shares], default=1)
+        if tasks > 1 and TASKS in signature.args:
+            values[TASKS] = tasks
+            sizes = signature.sizes(values)
+            works = [work(loops, sizes) for loops in signature.phases]
+        # where no phase has a second task, no thread is started
+        words = [threads.parallel_address() if tasks > 1 else 0]
+        for share in shares:
+            words += share
+        return words, sizes, sum(works)
 
     def _step(
         self,
@@ -93,30 +132,17 @@ class Kernel:
 
         It keeps the kernel, its block, scratch memory, leaves and their owners, and its sizes.
         """
-        signature = self.signature
-        values[TASKS] = 1
-        sizes = signature.sizes(values)
-        most = 1 if in_order else threads.num_threads()
-        shares = divisions(signature.phases, sizes, most)
-        if TASKS in signature.args:
-            values[TASKS] = max(share[0] for share in shares)
-            sizes = signature.sizes(values)
+        words, sizes, total = self._divided(values, in_order)
         scratch = []
-        for slot, elements, itemsize in signature.scratch:
+        for slot, elements, itemsize in self.signature.scratch:
             values[slot] = 0
             if sizes[elements]:
                 storage = working_memory(sizes[elements] * itemsize)
                 scratch.append((slot, storage))
                 values[slot] = storage.address
-        # where no phase has a second task, no thread is started
-        shared = any(share[0] > 1 for share in shares)
-        words = [threads.parallel_address() if shared else 0]
-        for share in shares:
-            words += share
-        words += [values.get(slot, 0) for slot in signature.args]
+        words += [values.get(slot, 0) for slot in self.signature.args]
         block = Block(words)
         keep = (self, block, scratch, buffers, [b.owner for b in buffers], dims)
-        total = sum(work(loops, sizes) for loops in signature.phases)
         return Step(self.address, block.address, keep, name, moved, work=total)
 
     @staticmethod
@@ -224,19 +250,23 @@ def _folds(bodies: Iterable[Body]) -> list[Fold]:
 
 
 def divisions(
-    phases: Sequence[Loops], sizes: Sequence[int], threads: int
+    phases: Sequence[Loops], sizes: Sequence[int], works: Sequence[int], threads: int
 ) -> list[tuple[int, int, int, int]]:
-    """How each phase is divided; a phase before one that is cut by rows may be left to that.
+    """How each phase, of so much work, is divided; one before a phase that is cut by rows may be
+    left to that.
 
     Where more rows are added to than there are, the rows of one task may be all that is added to:
     that phase is then cut along them.
     """
-    shares = [division(loops, sizes, threads) for loops in phases]
+    shares = [
+        division(loops, sizes, task_count(each, threads))
+        for loops, each in zip(phases, works, strict=True)
+    ]
     for k, loops in enumerate(phases):
         if loops.own is None or loops.inner is None:
             continue
         rows, turns, filled = sizes[loops.own.rows], sizes[loops.own.turns], loops.own.filled
-        total = work(loops, sizes) + (work(phases[k - 1], sizes) if filled else 0)
+        total = works[k] + (works[k - 1] if filled else 0)
         tasks = min(task_count(total, threads), SEARCHES * threads, rows)
         if tasks > 1 and turns <= rows:
             width = sizes[loops.inner]
@@ -246,12 +276,11 @@ def divisions(
     return shares
 
 
-def division(loops: Loops, sizes: Sequence[int], threads: int) -> tuple[int, int, int, int]:
-    """How a phase is divided for at most `threads`: the words of `code.cpu`'s header."""
+def division(loops: Loops, sizes: Sequence[int], tasks: int) -> tuple[int, int, int, int]:
+    """How a phase is divided into at most so many tasks: the words of `code.cpu`'s header."""
     if loops.inner is None:
         return 1, 1, 1, 1
     inner, rows = sizes[loops.inner], row_count(loops, sizes)
-    tasks = task_count(work(loops, sizes), threads)
     block = min(max(1, inner), LONGEST) if loops.split else max(1, inner)
     if loops.columns:
         block = min(block, COLUMN)
@@ -289,7 +318,7 @@ def work(loops: Loops, sizes: Sequence[int]) -> int:
     """The estimated work of a phase; see `plan.ir.Phase`."""
     if loops.inner is None:
         return SINGLE
-    each = sum(w * (1 if n is None else sizes[n]) for w, n in loops.cost)
+    each = sum([w if n is None else w * sizes[n] for w, n in loops.cost])
     return sizes[loops.inner] * row_count(loops, sizes) * each
 
 

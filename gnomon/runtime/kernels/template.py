@@ -96,9 +96,7 @@ class Copy:
     def __init__(self, steps: Sequence[Step], needs: Needs = NOTHING) -> None:
         self.steps = steps
         self.step = steps[0] if len(steps) == 1 else Program(steps)
-        every = chain.from_iterable(map(_each, steps))
-        held = chain.from_iterable(_held(each.keep) for each in every)
-        self.blocks = [x for x in held if isinstance(x, Block)]
+        self.blocks = list(chain.from_iterable(map(blocks_of, steps)))
         self.slots: list[tuple[Any, int, int, int]] = []
         self.call = self.step.run_once
         self.words: list[tuple[int, int, int]] = []  # as `slots`, by the address of a word
@@ -389,7 +387,7 @@ def _needs(steps: Sequence[Step], workspace: Workspace) -> Needs:
     """What steps need that were made with this workspace."""
     words: dict[tuple[int, int], int] = {}
     every = chain.from_iterable(map(_each, steps))
-    blocks = [(x, each) for each in every for x in _held(each.keep) if isinstance(x, Block)]
+    blocks = [(x, each) for each in every for x in blocks_of(each)]
     for number, (block, step) in enumerate(blocks):
         said = addresses_of(step)
         places = range(len(block.words)) if said is None else [k for b, k in said if b is block]

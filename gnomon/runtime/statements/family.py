@@ -17,7 +17,7 @@ from gnomon.expr.node import Buffer
 from gnomon.runtime.execution.program import Step
 from gnomon.runtime.kernels.kernel import Kernel
 from gnomon.runtime.kernels.rebind import Where
-from gnomon.runtime.kernels.template import SPACING, Template
+from gnomon.runtime.kernels.template import SPACING, Place, Template
 from gnomon.runtime.libraries.product import SIZES, Product
 
 if TYPE_CHECKING:
@@ -55,6 +55,16 @@ class OfKernel:
         if not isinstance(other, OfKernel) or self.kernel is not other.kernel:
             return False
         return [w.operand for w in self.where] == [w.operand for w in other.where]
+
+    def words(self, values: Values) -> tuple[list[int], int] | None:
+        """What its block holds with these values, and the work; see `Kernel.words`."""
+        found: tuple[list[int], int] | None = self.kernel.words(self._words, values)
+        return found
+
+    def blank(self) -> Step:
+        """The same with nothing in its block."""
+        step: Step = self.kernel.blank(self._name, len(self._words))
+        return step
 
     def made(
         self, operands: Sequence[int], values: Values, times: float, owned: Sequence[Buffer] = ()
@@ -113,11 +123,11 @@ class Family:
     array([0., 2., 4., 6., 8.], dtype=float32)
     """
 
-    __slots__ = ("_count", "_numbers", "bytes", "places", "steps")
+    __slots__ = ("_numbers", "bytes", "count", "places", "steps")
 
     def __init__(self, first: Template, steps: Sequence[OfKernel | OfProduct]) -> None:
         self.steps = steps
-        self._count, self._numbers, self.bytes = first.count, first.numbers, first.bytes
+        self.count, self._numbers, self.bytes = first.count, first.numbers, first.bytes
         #: where addresses and numbers go; None where a library may take them elsewhere
         self.places = first.places if all(step.kernel for step in steps) else None
 
@@ -159,10 +169,10 @@ class Family:
         places = self.places
         if offsets and places is not None:
             places = [
-                p._replace(offset=offsets[p.operand]) if p.operand < len(offsets) else p
-                for p in places
+                Place(block, word, k, offsets[k] if k < len(offsets) else offset)
+                for block, word, k, offset in places
             ]
-        return Template(make, self._count, self._numbers, places)
+        return Template(make, self.count, self._numbers, places)
 
 
 def family_of(template: Template) -> Family | None:
