@@ -14,6 +14,7 @@ way, whose sizes differ, tell where these go: to what grew as a product of them 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -268,20 +269,27 @@ def _kin_of(outline: Outline) -> Kin | None:
 def _member(
     kin: Kin, outline: Outline, layouts: Sequence[Layout], first: int, given: Any
 ) -> Recipe:
+    passage = kin.passage
+    passing = None if passage is None else passage.of(_values(kin, outline), outline.offsets)
+    make = partial(_template, kin, outline, layouts, first)
+    return Recipe(first, make, [], kin.numbers, given, passing)
+
+
+def _values(kin: Kin, outline: Outline) -> dict[Slot, int]:
+    """What a member's slots hold in place of the first one's."""
     sizes, strides = outline.sizes, outline.strides
     values: dict[Slot, int] = {slot: product.of(sizes) for slot, product in kin.sizes}
     values.update((slot, strides[k][axis]) for slot, k, axis in kin.strides)
     if kin.scalars:
         numbers = zip(kin.scalars, outline.numbers, strict=True)
         values.update((slot, bits(Scalar(x, kin.dtype))) for slot, x in numbers)
-    offsets = outline.offsets
+    return values
 
-    def made() -> Template:
-        moved = kin.width * layouts[first].size or sum([x.nbytes for x in layouts])
-        return kin.family.member(values, moved, offsets)
 
-    passing = None if kin.passage is None else kin.passage.of(values, offsets)
-    return Recipe(first, made, [], kin.numbers, given, passing)
+def _template(kin: Kin, outline: Outline, layouts: Sequence[Layout], first: int) -> Template:
+    """What a member has for itself."""
+    moved = kin.width * layouts[first].size or sum([x.nbytes for x in layouts])
+    return kin.family.member(_values(kin, outline), moved, outline.offsets)
 
 
 def _first(outline: Outline | None, work: Work, given: Any) -> Recipe:

@@ -90,13 +90,21 @@ class Passage:
         found = self._kernel.words({slot.name: value for slot, value in values.items()})
         if found is None or is_long(found[1], None):
             return None
-        words, call = found[0], self._call
+        return _Passing(self._call, found[0], offsets)
 
-        def run(read: Any, written: Any, integers: list[int], holders: Any) -> bool:
-            begins = [a + b for a, b in zip(integers, offsets, strict=False)]
-            return call(read, written, [*begins, *integers[len(begins) :], *words], holders)
 
-        return run
+class _Passing:
+    """A fast path by a family's record, which is given these words behind the addresses."""
+
+    __slots__ = ("_call", "_offsets", "_words")
+
+    def __init__(self, call: FastPath, words: list[int], offsets: Sequence[int]) -> None:
+        self._call, self._words, self._offsets = call, words, offsets
+
+    def __call__(self, read: Any, written: Any, integers: list[int], holders: Any) -> bool:
+        begins = [a + b for a, b in zip(integers, self._offsets, strict=False)]
+        rest = integers[len(begins) :]
+        return self._call(read, written, [*begins, *rest, *self._words], holders)
 
 
 def passage_of(family: Family, first: int, numbers: int, shifted: int) -> Passage | None:
