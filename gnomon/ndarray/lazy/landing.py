@@ -70,7 +70,7 @@ class Passage:
     behind the operands' addresses. So many operands, `shifted`, begin where each member says.
     """
 
-    __slots__ = ("_call", "_keep", "_kernel")
+    __slots__ = ("_kernel", "_path")
 
     def __init__(self, family: Family, first: int, numbers: int, shifted: int) -> None:
         (self._kernel,) = family.steps
@@ -81,8 +81,7 @@ class Passage:
         for _, word, operand, offset in family.places or ():
             rows[word] = operand, 0 if operand < shifted else offset
         places = [(block.address + 8 * word, *row) for word, row in rows.items()]
-        self._keep = PreparedFastPath(step, places, given + len(rows), first, fast_path)
-        self._call = self._keep.call
+        self._path = PreparedFastPath(step, places, given + len(rows), first, fast_path)
 
     def of(self, values: Mapping[Slot, int], offsets: Sequence[int]) -> FastPath | None:
         """The fast path of the member with these values, whose operands begin `offsets` bytes
@@ -90,21 +89,21 @@ class Passage:
         found = self._kernel.words({slot.name: value for slot, value in values.items()})
         if found is None or is_long(found[1], None):
             return None
-        return _Passing(self._call, found[0], offsets)
+        return _Passing(self._path, found[0], offsets)
 
 
 class _Passing:
     """A fast path by a family's record, which is given these words behind the addresses."""
 
-    __slots__ = ("_call", "_offsets", "_words")
+    __slots__ = ("_offsets", "_path", "_words")
 
-    def __init__(self, call: FastPath, words: list[int], offsets: Sequence[int]) -> None:
-        self._call, self._words, self._offsets = call, words, offsets
+    def __init__(self, path: PreparedFastPath, words: list[int], offsets: Sequence[int]) -> None:
+        self._path, self._words, self._offsets = path, words, offsets
 
     def __call__(self, read: Any, written: Any, integers: list[int], holders: Any) -> bool:
         begins = [a + b for a, b in zip(integers, self._offsets, strict=False)]
         rest = integers[len(begins) :]
-        return self._call(read, written, [*begins, *rest, *self._words], holders)
+        return self._path.call(read, written, [*begins, *rest, *self._words], holders)
 
 
 def passage_of(family: Family, first: int, numbers: int, shifted: int) -> Passage | None:
