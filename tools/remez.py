@@ -245,7 +245,7 @@ TASKS: dict[str, Task] = {
     "LOG_SINGLE": Task(log_rest, LOG_LOW, LOG_HIGH, 7, near_zero(lambda f: f**3 / mp.log1p(f)), 24),
     "LOG_DOUBLE": Task(atanh_rest, 0, ATANH_HIGH, 6, lambda z: z / 2, 53),
     "LOG_TAIL": Task(atanh_tail, 0, ATANH_HIGH, 6, lambda z: z * z / 2, 53),
-    "LOG_SHORT": Task(atanh_rest, 0, ATANH_HIGH, 4, lambda z: z / 2, 53),
+    "LOG_SHORT": Task(log_rest, LOG_LOW, LOG_HIGH, 11, near_zero(lambda f: f**3 / mp.log1p(f))),
     **pair(
         "CBRT", lambda f: mp.cbrt(1 + f), LOG_LOW, LOG_HIGH, (3, 6), lambda f: 1 / mp.cbrt(1 + f)
     ),

@@ -37,9 +37,7 @@ def single_power(k: Kit, a: Term, y: Term) -> Term:
     d = Kit(k.arena, dt.float64, k.has)
     wide = k.arena.cast(a, dt.float64)
     f, e = split(d, wide, denormals=False)
-    s = f / (f + 2.0)
-    z = s * s
-    near = d.fma(s * z, d.poly(z, tables.LOG_SHORT), s + s)
+    near = d.fma(f * f, d.fma(f, d.poly(f, tables.LOG_SHORT), -0.5), f)
     t = k.arena.cast(y, dt.float64) * log_edges(d, wide, d.fma(near, LOG2_E[1][0], e))
     t = d.at_most(d.at_least(t, -200.0), 200.0)
     n, _ = d.near(t, 1.0)
