@@ -156,8 +156,8 @@ class Alike(NotShared):
 class Recipe(Frozen):
     """A `Work` ready to be done: `run(addresses)` of operands and draws, then the numbers' words.
 
-    `fast_path` does the same in one native call, if that is short, by the record at `address`;
-    `brief`, once it is known to be quick, where no other code does it at that time.
+    `fast_path` does the same in one native call, if that is short, by the record at `address`; the
+    first run of a family's member goes by the family's. `brief`, once it is known to be quick, where no other code does it at that time.
     """
 
     __slots__ = (
@@ -183,6 +183,7 @@ class Recipe(Frozen):
     _make: Callable[[], Template]
     _passing: FastPath | None
     _prepared: list[PreparedFastPath]  # one, or those of threads that came together, for good
+    _template: Template | None
     _trials: int
     address: int | None
     brief: Callable[[Sequence[int], Done, Any], None] | None
@@ -224,9 +225,10 @@ class Recipe(Frozen):
     @property
     def template(self) -> Template:
         """What does the work where it is no fast path's."""
-        if self._template is None:
-            put(self, "_template", self._make())
-        found: Template = self._template
+        found = self._template
+        if found is None:
+            found = self._make()
+            put(self, "_template", found)
         return found
 
     @property
