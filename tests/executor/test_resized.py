@@ -253,7 +253,14 @@ def test_numbers_are_told_where_one_product_grew_as_they_did():
     assert not Growth((3, 3), (3, 3)).is_clear  # nothing grew
     assert not Growth((2, 8), (4, 4)).is_clear  # a product stayed the same
     assert not Growth((1, 8), (3, 8)).is_clear
-    assert not Growth((2, 2), (4, 8)).tells([(8, 32)])  # or the square of the first
+    several = Growth((2, 2), (4, 8))
+    assert several.tells([(8, 32)]) and several.product(8, 32) is None
+    assert several.numbers((3, 5)) is None  # four times the second, or twice the first's square
+    assert several.numbers((2, 2)) == {(8, 32): 8} and several.numbers((4, 8)) == {(8, 32): 32}
+    said = Growth((2, 6), (2, 9), [(6, 9), (13, 19)])  # twice the size and one
+    assert said.tells([(26, 38)]) and not said.tells([(27, 39)])
+    assert said.numbers((2, 7), (7, 15)) == {(26, 38): 30}
+    assert said.numbers((2, 7), (8, 15)) is None and said.numbers((2, 7), (7,)) is None
     for sizes in ((2, 9, 7), (3, 9, 8), (2, 1, 8), (2, 19, 8), (2, 2, 8)):
         assert growth.numbers(sizes) is None
     assert Growth((3, 5, 3), (4, 7, 4)).numbers((5, 6, 4)) is None  # what was equal is not

@@ -3,12 +3,13 @@
 The first two layouts of a graph, in which some sizes of what is bound differ, are made the usual
 way. Each is a *sample*: a structure (tasks, what they read and make, and where that is stored) and
 numbers (shapes, and what kernels and products are given). Where two samples have one structure,
-and each number either is the same in both or grew as a product of sizes did, they are *kin*: for a
-third set of sizes, numbers are put in, and memory is planned anew. No expression is read.
+and each number either is the same in both, or grew as a product of sizes or a number that is said
+did, they are *kin*: for a third set of sizes, numbers are put in, and memory is planned anew. No
+expression is read. What a library does as a whole is made anew, for the numbers of its call.
 
-That numbers are such products is for the operators to say: all of them must be maps, movements,
+That numbers follow so is for the operators to say: all of them must be maps, movements,
 reductions, or say which sizes do nothing but count (`Op.free`); other sizes need to stay as they
-are. What the shapes come to is compared with those that were inferred.
+are. Said for any sizes are the shapes of all values, which are inferred, and what operators add.
 
 A graph of which all bindings have the same sizes is not looked at.
 
@@ -24,19 +25,22 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from gnomon import config
+from gnomon.dtype import DType
 from gnomon.executor.programs.draws import Draws
 from gnomon.executor.programs.layout import Layout, Mode, Network, lay_out, plan_memory, size_of
-from gnomon.expr.node import Buffer
-from gnomon.graph.node import Entry, Graph
+from gnomon.expr.node import Buffer, Scalar
+from gnomon.graph.node import Entry, Graph, Node
 from gnomon.graph.tasks import memory
 from gnomon.graph.tasks.form import Spec
 from gnomon.graph.tasks.regions import Region
 from gnomon.graph.tasks.task import Buffers, Task
+from gnomon.ops.infer import Free
 from gnomon.ops.op import Op
 from gnomon.runtime.execution import threads
 from gnomon.runtime.execution.program import Step
+from gnomon.runtime.kernels.kernel import bits, counted
 from gnomon.runtime.kernels.rebind import locator, pattern
-from gnomon.runtime.statements.family import OfKernel, OfProduct, read
+from gnomon.runtime.statements.family import OfCall, OfKernel, Values, read
 from gnomon.runtime.statements.growth import Growth, Pair, Pairs, paired
 
 Shape = tuple[int, ...]
@@ -49,7 +53,7 @@ NOWHERE = Buffer(())
 class Done(NamedTuple):
     """What the steps of a task do with operands of so many bytes; None: that cannot be told."""
 
-    steps: Sequence[OfKernel | OfProduct] | None
+    steps: Sequence[OfKernel | OfCall] | None
     nbytes: int
 
 
@@ -58,20 +62,22 @@ class Sample:
 
     def __init__(self, net: Network, layout: Layout) -> None:
         roles = {id(b): k for k, b in enumerate(_callers(net))}
-        every = dict.fromkeys(e for t in layout.tasks for e in (*t.reads, *t.made))
+        kept = [e for read in layout.kept.values() for e in read]
+        tasks = (*layout.prepare, *layout.tasks)
+        every = dict.fromkeys([*kept, *(e for t in tasks for e in (*t.reads, *t.made))])
         number = {e: k for k, e in enumerate(every)}
         used = [e for e in every if e not in layout.stores]
-        self.sizes, self.shapes = _sizes(net), _shapes(net)
+        self.sizes, self.said = _sizes(net), _said(net)
         self.owners, self.counts = layout.draws.owners, tuple(layout.draws.counts)
         self.specs = {e: layout.buffers.spec(e) for e in used}
         self.roles = {e: k for e in used if (k := roles.get(id(layout.buffers[e]))) is not None}
         self.stores = {e: roles[id(d.dest)] for e, d in layout.stores.items()}
         self.heads = [k for k, e in enumerate(net.heads) if e in layout.heads]
         self.structure = (
-            [_structure(t, number) for t in layout.tasks],
+            [_structure(t, number) for t in tasks],
             [(s.dtype, len(s.shape), self.roles.get(e)) for e, s in self.specs.items()],
             [(number[e], k, layout.stores[e].saver) for e, k in self.stores.items()],
-            [{number[e] for e in part} for part in (layout.homes, layout.added)],
+            [{number[e] for e in part} for part in (layout.homes, layout.added, layout.kept)],
             (layout.forward, layout.repeat, layout.repeatable, self.heads, self.owners),
         )
         self.regions = _numbered(layout)
@@ -94,7 +100,7 @@ class Sample:
     @property
     def is_complete(self) -> bool:
         """Whether the steps of all tasks were made."""
-        return len(self.done) == len(self.rest.tasks)
+        return len(self.done) == len(self.rest.tasks) + len(self.rest.prepare)
 
 
 def _structure(task: Task, number: dict[Entry, int]) -> tuple[Any, ...]:
@@ -123,15 +129,33 @@ def _sizes(net: Network) -> Shape:
     return tuple([n for b in net.inputs.values() for n in b.shape])
 
 
-def _shapes(net: Network) -> list[Shape]:
-    return [net.shapes[e] for node in net.graph.topo for e in node.entries()]
+def _said(net: Network) -> list[int]:
+    """The sizes of all values, and what operators say of their work beside."""
+    found = [n for node in net.graph.topo for e in node.entries() for n in net.shapes[e]]
+    for node in net.graph.topo:
+        if node.op is not None and (free := _free(node.op, net, node)) is not None:
+            found += free.said
+    return found
+
+
+def _free(op: Any, net: Network, node: Node) -> Free | None:
+    asked: Free | None = op.free and op.free(*[net.shapes[e] for e in node.inputs])
+    return asked
 
 
 class Work(NamedTuple):
-    """What is done by a step, and the numbers that it is given anew."""
+    """What is done by a step, and the numbers that it is given anew; `floats` as such."""
 
-    step: OfKernel | OfProduct
+    step: OfKernel | OfCall
     grown: dict[Hashable, Pair]
+    floats: dict[Hashable, DType]
+
+    def values(self, numbers: dict[Pair, int]) -> dict[Hashable, int]:
+        """What is put in."""
+        found = {name: numbers[pair] for name, pair in self.grown.items()}
+        for name, dtype in self.floats.items():
+            found[name] = bits(Scalar(found[name], dtype))
+        return found
 
 
 class Kin:
@@ -142,7 +166,6 @@ class Kin:
     ) -> None:
         self.growth, self.last, self.work = growth, last, work
         self.counts = paired(first.counts, last.counts)  # of draws
-        self.shapes = [paired(*each) for each in zip(first.shapes, last.shapes, strict=True)]
         specs = zip(first.specs.values(), last.specs.items(), strict=True)
         self.specs = {
             e: (paired(a.shape, b.shape), paired(a.strides, b.strides)) for a, (e, b) in specs
@@ -152,13 +175,15 @@ class Kin:
     def is_told(self) -> bool:
         """Whether it is clear what all numbers are for other sizes."""
         parts = (part for both in self.specs.values() for part in both)
-        return all(map(self.growth.tells, chain([self.counts], self.shapes, parts)))
+        return all(map(self.growth.tells, chain([self.counts], parts)))
 
     def layout(self, net: Network, mode: Mode, draws: Draws) -> Layout | None:
         """The layout of a network of this structure; None where its sizes are none of these."""
-        numbers, last, callers = self.growth.numbers(_sizes(net)), self.last, _callers(net)
-        if numbers is None or _shapes(net) != [_put(p, numbers) for p in self.shapes]:
+        numbers = self.growth.numbers(_sizes(net), _said(net))
+        values = None if numbers is None else self._values(numbers)
+        if numbers is None or values is None:
             return None
+        last, callers = self.last, _callers(net)
         buffers = Buffers({}, {})
         for head, buffer in net.heads.items():
             buffers.put(head, buffer)
@@ -177,25 +202,35 @@ class Kin:
         made = replace(every, mode=mode, buffers=buffers, draws=draws, stores=stores, heads=heads)
         for owner, count in zip(last.owners, _put(self.counts, numbers), strict=True):
             draws.of(owner).state(count)
-        plan_memory(made, frozenset([Entry(n, 0) for n in net.graph.arguments]), last.regions)
-        made.resized = Resized(self, numbers)
+        arguments = [*every.kept, *(Entry(n, 0) for n in net.graph.arguments)]
+        plan_memory(made, frozenset(arguments), last.regions)
+        made.resized = Resized(self, values)
         return made
+
+    def _values(self, numbers: dict[Pair, int]) -> dict[Task, list[Values]] | None:
+        """What each step is given; None where a library does not do the same with that."""
+        found = {}
+        for task, parts in self.work.items():
+            values = found[task] = [work.values(numbers) for work in parts]
+            for work, given in zip(parts, values, strict=True):
+                if isinstance(work.step, OfCall) and not work.step.serves(given):
+                    return None
+        return found
 
 
 class Resized:
     """Makes the steps of a layout whose numbers were put in."""
 
-    def __init__(self, kin: Kin, numbers: dict[Pair, int]) -> None:
-        self._kin, self._numbers = kin, numbers
+    def __init__(self, kin: Kin, values: dict[Task, list[Values]]) -> None:
+        self._kin, self._values = kin, values
 
     def steps(self, task: Task, operands: Sequence[Buffer]) -> list[Step]:
         """The steps of a task on operands that have memory."""
         times = sum(map(size_of, operands)) / max(self._kin.last.done[task].nbytes, 1)
-        found = []
-        for step, grown in self._kin.work[task]:
-            owned = [operands[w.operand] for w in step.where]
-            values = {name: self._numbers[pair] for name, pair in grown.items()}
-            found.append(step.made([b.address for b in owned], values, times, owned))
+        found: list[Step] = []
+        for work, values in zip(self._kin.work[task], self._values[task], strict=True):
+            owned = [operands[w.operand] for w in work.step.where]
+            found += work.step.made([b.address for b in owned], values, times, owned)
         return found
 
 
@@ -205,12 +240,14 @@ def _put(pairs: Pairs, numbers: dict[Pair, int]) -> Shape:
 
 def related(first: Sample, last: Sample) -> Kin | None:
     """Two complete samples as kin; None where they do not tell of others."""
-    growth = Growth(first.sizes, last.sizes)
-    if not growth.is_clear or first.structure != last.structure:
+    if first.structure != last.structure or len(first.said) != len(last.said):
+        return None
+    growth = Growth(first.sizes, last.sizes, paired(first.said, last.said))
+    if not growth.is_clear:
         return None
     work = {}
-    tasks = zip(first.rest.tasks, last.rest.tasks, strict=True)
-    for then, now in tasks:
+    both = [(*sample.rest.prepare, *sample.rest.tasks) for sample in (first, last)]
+    for then, now in zip(*both, strict=True):
         found = _work(growth, first.done[then].steps, last.done[now].steps)
         if found is None:
             return None
@@ -227,13 +264,20 @@ def _work(growth: Growth, then: Any, now: Any) -> list[Work] | None:
     for a, b in zip(then, now, strict=True):
         if not b.is_like(a):
             return None
-        before, grown = a.values(), {}
+        before, grown, floats = a.values(), {}, {}
         for name, n in b.values().items():
-            if n != before[name] and name[0] not in ("leaf", "scratch", "tasks"):
-                grown[name] = before[name], n
-        if any(name[0] == "scalar" for name in grown) or not growth.tells(grown.values()):
+            if n == before[name] or name[0] in ("leaf", "scratch", "tasks"):
+                continue
+            pair = before[name], n
+            if name[0] == "scalar":
+                counts = [counted(word) for word in pair]
+                if counts[0] is None or counts[1] is None or counts[0][1] != counts[1][1]:
+                    return None
+                pair, floats[name] = (counts[0][0], counts[1][0]), counts[1][1]
+            grown[name] = pair
+        if not growth.tells(grown.values()):
             return None
-        found.append(Work(b, grown))
+        found.append(Work(b, grown, floats))
     return found
 
 
@@ -265,7 +309,7 @@ class Known:
         """Note a layout that was made the usual way."""
         native = all(t.is_expression for t in layout.tasks)
         hopeful = self.kin or self.taken < MOST  # some of the first were kin
-        if hopeful and native and not layout.prepare:
+        if hopeful and native:
             self.taken += 1
             made = layout.noted = Sample(net, layout)
             others = [s for s in self.samples if s.sizes != made.sizes]

@@ -170,7 +170,11 @@ class RNN(Op):
             t["sequence_length"] = t.need("data")
 
     def free(self, data: Shape, *others: Shape) -> Free:
-        return Free(data[:2], data[2:])
+        layers = dict.fromkeys(p.layer for p in self.places(*data))
+        kept = [replace(y, wanted=wanted).areas() for y in layers for wanted in (False, True)]
+        parts = [*kept, *(y.gradients() for y in layers)]
+        said = [n for areas in parts for n in (*areas.starts.values(), areas.size)]
+        return Free(data[:2], data[2:], tuple(said))
 
     def forward(
         self,

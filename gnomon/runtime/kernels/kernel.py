@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from gnomon.base import Later
-from gnomon.dtype import DType
+from gnomon.dtype import DType, float32, float64
 from gnomon.expr.node import Buffer, Scalar
 from gnomon.expr.term import cast_number, compute_dtype
 from gnomon.ground.levels import CACHE_BYTES
@@ -306,6 +306,21 @@ def bits(scalar: Scalar) -> int:
         return int(_HALF_WORD.unpack(_FLOAT.pack(value))[0])
     except OverflowError:  # beyond float32's range is infinity
         return int(_HALF_WORD.unpack(_FLOAT.pack(float("inf") if value > 0 else -float("inf")))[0])
+
+
+def counted(word: int) -> tuple[int, DType] | None:
+    """The whole number, above 0, that a slot for floats holds, and their dtype.
+
+    >>> counted(bits(Scalar(12.0, float32))), counted(bits(Scalar(0.5, float32)))
+    ((12, float32), None)
+    """
+    single = 0 <= word < 1 << 31
+    value = (_FLOAT.unpack(_HALF_WORD.pack(word)) if single else _DOUBLE.unpack(_WORD.pack(word)))[
+        0
+    ]
+    if not 1 <= value < float("inf") or value != int(value):
+        return None
+    return int(value), float32 if single else float64
 
 
 _WORD, _HALF_WORD = struct.Struct("<q"), struct.Struct("<i")

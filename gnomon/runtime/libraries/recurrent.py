@@ -63,10 +63,11 @@ def supported(call: Call) -> bool:
 
 
 def _readable(call: Call) -> bool:
-    """Whether weights that lie in panels lie in those of this machine's tiles."""
+    """Whether weights that lie in panels lie in those of this machine's tiles, and so pay."""
     if not isinstance(call, Recurrence) or not call.packed:
         return True
-    return tile.packs(call.dtype) and call.w_in.shape[-1] == tile.columns(call.dtype)
+    pays = packs_forward(call.layer, call.dtype)
+    return pays and call.w_in.shape[-1] == tile.columns(call.dtype)
 
 
 def steps(invoke: Invoke) -> list[Step]:
