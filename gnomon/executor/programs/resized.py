@@ -39,8 +39,8 @@ from gnomon.ops.op import Op
 from gnomon.runtime.execution import threads
 from gnomon.runtime.execution.program import Step
 from gnomon.runtime.kernels.kernel import bits, counted
-from gnomon.runtime.kernels.rebind import locator, pattern
-from gnomon.runtime.statements.family import OfCall, OfKernel, Values, read
+from gnomon.runtime.kernels.rebind import OfKernel, Values, locator, pattern
+from gnomon.runtime.statements.family import OfCall, read
 from gnomon.runtime.statements.growth import Growth, Pair, Pairs, paired
 
 Shape = tuple[int, ...]
@@ -129,13 +129,13 @@ def _sizes(net: Network) -> Shape:
     return tuple([n for b in net.inputs.values() for n in b.shape])
 
 
-def _said(net: Network) -> list[int]:
+def _said(net: Network) -> Shape:
     """The sizes of all values, and what operators say of their work beside."""
     found = [n for node in net.graph.topo for e in node.entries() for n in net.shapes[e]]
     for node in net.graph.topo:
         if node.op is not None and (free := _free(node.op, net, node)) is not None:
             found += free.said
-    return found
+    return tuple(found)
 
 
 def _free(op: Any, net: Network, node: Node) -> Free | None:
@@ -150,7 +150,7 @@ class Work(NamedTuple):
     grown: dict[Hashable, Pair]
     floats: dict[Hashable, DType]
 
-    def values(self, numbers: dict[Pair, int]) -> dict[Hashable, int]:
+    def values(self, numbers: dict[Pair, int]) -> Values:
         """What is put in."""
         found = {name: numbers[pair] for name, pair in self.grown.items()}
         for name, dtype in self.floats.items():
@@ -209,10 +209,10 @@ class Kin:
 
     def _values(self, numbers: dict[Pair, int]) -> dict[Task, list[Values]] | None:
         """What each step is given; None where a library does not do the same with that."""
-        found = {}
+        found = dict[Task, list[Values]]()
         for task, parts in self.work.items():
-            values = found[task] = [work.values(numbers) for work in parts]
-            for work, given in zip(parts, values, strict=True):
+            found[task] = [work.values(numbers) for work in parts]
+            for work, given in zip(parts, found[task], strict=True):
                 if isinstance(work.step, OfCall) and not work.step.serves(given):
                     return None
         return found

@@ -10,7 +10,7 @@ read. That two statements do have the same structure is for the caller to know.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,8 +20,7 @@ from gnomon.expr.node import Buffer
 from gnomon.ground.record import fields_of
 from gnomon.plan.cut import Invoke
 from gnomon.runtime.execution.program import Step
-from gnomon.runtime.kernels.kernel import Kernel
-from gnomon.runtime.kernels.rebind import Where
+from gnomon.runtime.kernels.rebind import Locate, OfKernel, Values, Where, every_of, kernel_of
 from gnomon.runtime.kernels.template import SPACING, Template
 
 if TYPE_CHECKING:
@@ -29,48 +28,12 @@ if TYPE_CHECKING:
 else:  # what has no call needs no library
     calls = Later("gnomon.runtime.libraries.calls")
 
-Values = Mapping[Hashable, int]
-Locate = Callable[[int], Where | None]  # where an address lies among operands
-
 
 class Slot(NamedTuple):
     """What one of a family's steps is given: a kernel's argument, or the name of a size."""
 
     step: int
     name: Any  # hashable: a pair or more words
-
-
-class OfKernel:
-    """A step of a kernel."""
-
-    def __init__(self, step: Step, where: Sequence[Where]) -> None:
-        self.where, self._name, self._bytes = where, step.name, step.bytes
-        self.kernel, block, _, _, _, self.dims = step.keep
-        self._words = tuple(block.words)
-
-    def values(self) -> dict[Hashable, int]:
-        """What its slots hold, and where leaves are within operands."""
-        args = self.kernel.signature.args
-        held = dict(zip(args, self._words[len(self._words) - len(args) :], strict=True))
-        return {**held, **{("offset", k): w.offset for k, w in enumerate(self.where)}}
-
-    def is_like(self, other: Any) -> bool:
-        """Whether both are one kernel, on the same operands."""
-        if not isinstance(other, OfKernel) or self.kernel is not other.kernel:
-            return False
-        return [w.operand for w in self.where] == [w.operand for w in other.where]
-
-    def made(
-        self, operands: Sequence[int], values: Values, times: float, owned: Sequence[Buffer] = ()
-    ) -> list[Step]:
-        """The same with these values, so many times as large, on operands at other addresses, one
-        for each leaf. These belong to the buffers `owned`, or are kept by others.
-        """
-        given = dict(values)
-        for k, (at, w) in enumerate(zip(operands, self.where, strict=False)):
-            given["leaf", k] = at + given.pop(("offset", k), w.offset)
-        moved = round(self._bytes * times)
-        return [self.kernel.resized(self._name, self._words, given, moved, owned)]
 
 
 class OfCall:
@@ -131,7 +94,7 @@ class OfCall:
 
     def _fields(self, operands: Sequence[Buffer], static: tuple[Any, ...]) -> dict[str, Any]:
         roles, rest = self._call.roles(), iter(operands)
-        found = dict(zip(roles.static, static, strict=True))
+        found: dict[str, Any] = dict(zip(roles.static, static, strict=True))
         for name in roles.operands:
             value = getattr(self._call, name)
             if roles[name] == "many":
@@ -168,7 +131,8 @@ def _with_numbers(x: Any, numbers: Mapping[tuple[Hashable, ...], int]) -> Any:
     inner: dict[Hashable, dict[tuple[Hashable, ...], int]] = {}
     for (first, *rest), n in numbers.items():
         inner.setdefault(first, {})[tuple(rest)] = n
-    changed = {name: _with_numbers(part, inner[name]) for name, part in _parts(x) if name in inner}
+    parts = [(name, part) for name, part in _parts(x) if name in inner]
+    changed: Any = {name: _with_numbers(part, inner[name]) for name, part in parts}
     if isinstance(x, tuple):
         return tuple([changed.get(k, part) for k, part in enumerate(x)])
     return replace(x, **changed)
@@ -273,7 +237,7 @@ def read(steps: Sequence[Step], locate: Locate) -> list[OfKernel | OfCall] | Non
     for _, group in groupby(steps, lambda step: id(step.origin)):
         own = list(group)
         invoke, parts = own[0].origin, list[OfKernel | OfCall | None]()
-        parts += [_kernel(s, locate) for s in own] if invoke is None else [_call(invoke, locate)]
+        parts += [kernel_of(s, locate) for s in own] if invoke is None else [_call(invoke, locate)]
         for part in parts:
             if part is None:
                 return None
@@ -281,23 +245,6 @@ def read(steps: Sequence[Step], locate: Locate) -> list[OfKernel | OfCall] | Non
     return found
 
 
-def _kernel(step: Step, locate: Locate) -> OfKernel | None:
-    keep = step.keep
-    if type(step) is not Step or Kernel.of(step) is None:
-        return None
-    words, args = list(keep[1].words), keep[0].signature.args
-    held = dict(zip(args, words[len(words) - len(args) :], strict=True))
-    own = [held.get(("leaf", k), b.address) for k, b in enumerate(keep[3])]
-    leaves = _every(own, locate)
-    return None if leaves is None else OfKernel(step, leaves)
-
-
 def _call(invoke: Invoke, locate: Locate) -> OfCall | None:
-    leaves = _every([b.address for b in _leaves(invoke)], locate)
+    leaves = every_of([b.address for b in _leaves(invoke)], locate)
     return None if leaves is None else OfCall(invoke, leaves)
-
-
-def _every(addresses: Sequence[int], locate: Locate) -> list[Where] | None:
-    """Where all addresses lie; None where one lies elsewhere."""
-    found = [where for at in addresses if (where := locate(at)) is not None]
-    return found if len(found) == len(addresses) else None
