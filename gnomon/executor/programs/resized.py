@@ -25,10 +25,12 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from gnomon import config
-from gnomon.dtype import DType
 from gnomon.executor.programs.draws import Draws
 from gnomon.executor.programs.layout import Layout, Mode, Network, lay_out, plan_memory, size_of
-from gnomon.expr.node import Buffer, Scalar
+from gnomon.expr.ext.reduce import Broadcast, Reduce
+from gnomon.expr.ext.reshape import Reshape
+from gnomon.expr.ext.transpose import Transpose
+from gnomon.expr.node import Buffer, Cast, Map
 from gnomon.graph.node import Entry, Graph, Node
 from gnomon.graph.tasks import memory
 from gnomon.graph.tasks.form import Spec
@@ -38,7 +40,7 @@ from gnomon.ops.infer import Free
 from gnomon.ops.op import Op
 from gnomon.runtime.execution import threads
 from gnomon.runtime.execution.program import Step
-from gnomon.runtime.kernels.kernel import bits, counted
+from gnomon.runtime.kernels.kernel import Count, counted
 from gnomon.runtime.kernels.rebind import OfKernel, Values, locator, pattern
 from gnomon.runtime.statements.family import OfCall, read
 from gnomon.runtime.statements.growth import Growth, Pair, Pairs, paired
@@ -48,6 +50,7 @@ Shape = tuple[int, ...]
 MOST = 8  # kin of one structure, and structures of one graph
 SAMPLES = 3  # kept of one structure: of some, sizes that are equal by chance make other kernels
 NOWHERE = Buffer(())
+COUNTING = Map, Cast, Broadcast, Reduce, Reshape, Transpose  # rules for which sizes only count
 
 
 class Done(NamedTuple):
@@ -67,7 +70,10 @@ class Sample:
         every = dict.fromkeys([*kept, *(e for t in tasks for e in (*t.reads, *t.made))])
         number = {e: k for k, e in enumerate(every)}
         used = [e for e in every if e not in layout.stores]
-        self.sizes, self.said = _sizes(net), _said(net)
+        self.sizes, self.shapes, self.said = _sizes(net), _shapes(net), _said(net)
+        self.spans = [free.spans for free in _frees(net).values()]
+        windowed = [node for node, free in _frees(net).items() if free.spans]
+        self.plain = {node.op for node in net.graph.topo} - {node.op for node in windowed}
         self.owners, self.counts = layout.draws.owners, tuple(layout.draws.counts)
         self.specs = {e: layout.buffers.spec(e) for e in used}
         self.roles = {e: k for e in used if (k := roles.get(id(layout.buffers[e]))) is not None}
@@ -129,33 +135,35 @@ def _sizes(net: Network) -> Shape:
     return tuple([n for b in net.inputs.values() for n in b.shape])
 
 
+def _shapes(net: Network) -> Shape:
+    """The sizes of all values, which are inferred."""
+    return tuple([n for node in net.graph.topo for e in node.entries() for n in net.shapes[e]])
+
+
+def _frees(net: Network) -> dict[Node, Free]:
+    """What operators say of their sizes."""
+    nodes = [node for node in net.graph.topo if node.op is not None and node.op.free is not None]
+    every = {node: node.op.free(*[net.shapes[e] for e in node.inputs]) for node in nodes}
+    return {node: free for node, free in every.items() if free is not None}
+
+
 def _said(net: Network) -> Shape:
-    """The sizes of all values, and what operators say of their work beside."""
-    found = [n for node in net.graph.topo for e in node.entries() for n in net.shapes[e]]
-    for node in net.graph.topo:
-        if node.op is not None and (free := _free(node.op, net, node)) is not None:
-            found += free.said
-    return tuple(found)
-
-
-def _free(op: Any, net: Network, node: Node) -> Free | None:
-    asked: Free | None = op.free and op.free(*[net.shapes[e] for e in node.inputs])
-    return asked
+    """What operators say of their work beside."""
+    return tuple([n for free in _frees(net).values() for n in free.said])
 
 
 class Work(NamedTuple):
-    """What is done by a step, and the numbers that it is given anew; `floats` as such."""
+    """What is done by a step, and the numbers that it is given anew; `counts` come of them."""
 
     step: OfKernel | OfCall
     grown: dict[Hashable, Pair]
-    floats: dict[Hashable, DType]
+    counts: dict[Hashable, Count]
 
     def values(self, numbers: dict[Pair, int]) -> Values:
         """What is put in."""
         found = {name: numbers[pair] for name, pair in self.grown.items()}
-        for name, dtype in self.floats.items():
-            found[name] = bits(Scalar(found[name], dtype))
-        return found
+        counts = {name: c._replace(whole=found[name]).word for name, c in self.counts.items()}
+        return found | counts
 
 
 class Kin:
@@ -179,7 +187,7 @@ class Kin:
 
     def layout(self, net: Network, mode: Mode, draws: Draws) -> Layout | None:
         """The layout of a network of this structure; None where its sizes are none of these."""
-        numbers = self.growth.numbers(_sizes(net), _said(net))
+        numbers = self.growth.numbers(_sizes(net), (*_shapes(net), *_said(net)))
         values = None if numbers is None else self._values(numbers)
         if numbers is None or values is None:
             return None
@@ -242,18 +250,30 @@ def related(first: Sample, last: Sample) -> Kin | None:
     """Two complete samples as kin; None where they do not tell of others."""
     if first.structure != last.structure or len(first.said) != len(last.said):
         return None
-    growth = Growth(first.sizes, last.sizes, paired(first.said, last.said))
+    shapes, said = paired(first.shapes, last.shapes), paired(first.said, last.said)
+    growth = Growth(first.sizes, last.sizes, shapes, said)
     if not growth.is_clear:
         return None
-    work = {}
+    work, windows = {}, first.spans != last.spans
     both = [(*sample.rest.prepare, *sample.rest.tasks) for sample in (first, last)]
     for then, now in zip(*both, strict=True):
         found = _work(growth, first.done[then].steps, last.done[now].steps)
-        if found is None:
+        if found is None or (windows and not _counts(now, found, last.plain)):
             return None
         work[now] = found
     kin = Kin(growth, first, last, work)
     return kin if kin.is_told else None
+
+
+def _counts(task: Task, work: list[Work], plain: set[Any]) -> bool:
+    """Whether a task does the same where windows go along other sizes: by a library, or by rules
+    that look at no size, or where its operators, `plain` ones, have no windows."""
+    if all(isinstance(w.step, OfCall) for w in work):
+        return True
+    if all(getattr(node.op, "op", node.op) in plain for node in task.nodes):
+        return True
+    nodes = () if task.form is None else task.form.nodes
+    return all(isinstance(node, COUNTING) for node in nodes if node.children)
 
 
 def _work(growth: Growth, then: Any, now: Any) -> list[Work] | None:
@@ -264,20 +284,19 @@ def _work(growth: Growth, then: Any, now: Any) -> list[Work] | None:
     for a, b in zip(then, now, strict=True):
         if not b.is_like(a):
             return None
-        before, grown, floats = a.values(), {}, {}
+        before, grown, counts = a.values(), dict[Hashable, Pair](), dict[Hashable, Count]()
         for name, n in b.values().items():
             if n == before[name] or name[0] in ("leaf", "scratch", "tasks"):
                 continue
-            pair = before[name], n
+            grown[name] = before[name], n
             if name[0] == "scalar":
-                counts = [counted(word) for word in pair]
-                if counts[0] is None or counts[1] is None or counts[0][1] != counts[1][1]:
+                first, last = counted(before[name]), counted(n)
+                if first is None or last is None or first[1:] != last[1:]:
                     return None
-                pair, floats[name] = (counts[0][0], counts[1][0]), counts[1][1]
-            grown[name] = pair
+                grown[name], counts[name] = (first.whole, last.whole), last
         if not growth.tells(grown.values()):
             return None
-        found.append(Work(b, grown, floats))
+        found.append(Work(b, grown, counts))
     return found
 
 

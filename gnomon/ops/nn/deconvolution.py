@@ -98,7 +98,8 @@ class Deconvolution(Op):
         s["data"] = (s.need("output")[0], s.need("weight")[0], *space)
 
     def free(self, data: Shape, weight: Shape, bias: Shape = ()) -> Free:
-        return Free(data[:1], (*data[1:], *weight))
+        n, c, *space = window.ordered(data, self.order)
+        return Free((n,), (c, *weight), spans=tuple(space))
 
     def forward(self, data: Expr, weight: Expr, bias: Expr | None = None) -> Expr:
         n = len(self.kernel)

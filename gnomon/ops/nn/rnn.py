@@ -174,7 +174,7 @@ class RNN(Op):
         kept = [replace(y, wanted=wanted).areas() for y in layers for wanted in (False, True)]
         parts = [*kept, *(y.gradients() for y in layers)]
         said = [n for areas in parts for n in (*areas.starts.values(), areas.size)]
-        return Free(data[:2], data[2:], tuple(said))
+        return Free(data[:2], data[2:], (data[0] + 1, *said))  # one state more than steps
 
     def forward(
         self,

@@ -8,6 +8,7 @@ block belongs to one step, never to the kernel.
 from __future__ import annotations
 
 import struct
+import sys
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -308,19 +309,34 @@ def bits(scalar: Scalar) -> int:
         return int(_HALF_WORD.unpack(_FLOAT.pack(float("inf") if value > 0 else -float("inf")))[0])
 
 
-def counted(word: int) -> tuple[int, DType] | None:
-    """The whole number, above 0, that a slot for floats holds, and their dtype.
+class Count(NamedTuple):
+    """A number of kernels that comes of a whole one above 0: this or its inverse, as a float.
 
-    >>> counted(bits(Scalar(12.0, float32))), counted(bits(Scalar(0.5, float32)))
-    ((12, float32), None)
+    >>> count = Count(12, True, float32)
+    >>> counted(count.word) == count, count._replace(whole=10).word == bits(Scalar(0.1, float32))
+    (True, True)
     """
+
+    whole: int
+    inverse: bool
+    dtype: DType
+
+    @property
+    def word(self) -> int:
+        """What a slot for it holds."""
+        return bits(Scalar(1 / self.whole if self.inverse else self.whole, self.dtype))
+
+
+def counted(word: int) -> Count | None:
+    """What a slot for floats holds, where that comes of a whole number."""
     single = 0 <= word < 1 << 31
-    value = (_FLOAT.unpack(_HALF_WORD.pack(word)) if single else _DOUBLE.unpack(_WORD.pack(word)))[
-        0
-    ]
-    if not 1 <= value < float("inf") or value != int(value):
+    packed = _HALF_WORD.pack(word) if single else _WORD.pack(word)
+    value: float = (_FLOAT if single else _DOUBLE).unpack(packed)[0]
+    if not 2 * sys.float_info.min < value < float("inf"):
         return None
-    return int(value), float32 if single else float64
+    inverse = value < 1
+    made = Count(round(1 / value if inverse else value), inverse, float32 if single else float64)
+    return made if made.word == word else None
 
 
 _WORD, _HALF_WORD = struct.Struct("<q"), struct.Struct("<i")
