@@ -36,7 +36,6 @@ from gnomon.graph.tasks import memory
 from gnomon.graph.tasks.form import Spec
 from gnomon.graph.tasks.regions import Region
 from gnomon.graph.tasks.task import Buffers, Task
-from gnomon.ops.infer import Free
 from gnomon.ops.op import Op
 from gnomon.runtime.execution import threads
 from gnomon.runtime.execution.program import Step
@@ -71,8 +70,8 @@ class Sample:
         number = {e: k for k, e in enumerate(every)}
         used = [e for e in every if e not in layout.stores]
         self.sizes, self.shapes, self.said = _sizes(net), _shapes(net), _said(net)
-        self.spans = [free.spans for free in _frees(net).values()]
-        windowed = [node for node, free in _frees(net).items() if free.spans]
+        self.spans = [free.spans for free in net.free.values()]
+        windowed = [node for node, free in net.free.items() if free.spans]
         self.plain = {node.op for node in net.graph.topo} - {node.op for node in windowed}
         self.owners, self.counts = layout.draws.owners, tuple(layout.draws.counts)
         self.specs = {e: layout.buffers.spec(e) for e in used}
@@ -140,16 +139,9 @@ def _shapes(net: Network) -> Shape:
     return tuple([n for node in net.graph.topo for e in node.entries() for n in net.shapes[e]])
 
 
-def _frees(net: Network) -> dict[Node, Free]:
-    """What operators say of their sizes."""
-    nodes = [node for node in net.graph.topo if node.op is not None and node.op.free is not None]
-    every = {node: node.op.free(*[net.shapes[e] for e in node.inputs]) for node in nodes}
-    return {node: free for node, free in every.items() if free is not None}
-
-
 def _said(net: Network) -> Shape:
     """What operators say of their work beside."""
-    return tuple([n for free in _frees(net).values() for n in free.said])
+    return tuple([n for free in net.free.values() for n in free.said])
 
 
 class Work(NamedTuple):
@@ -188,8 +180,8 @@ class Kin:
     def layout(self, net: Network, mode: Mode, draws: Draws) -> Layout | None:
         """The layout of a network of this structure; None where its sizes are none of these."""
         numbers = self.growth.numbers(_sizes(net), (*_shapes(net), *_said(net)))
-        values = None if numbers is None else self._values(numbers)
-        if numbers is None or values is None:
+        ready = None if numbers is None else self._ready(numbers)
+        if numbers is None or ready is None:
             return None
         last, callers = self.last, _callers(net)
         buffers = Buffers({}, {})
@@ -212,33 +204,32 @@ class Kin:
             draws.of(owner).state(count)
         arguments = [*every.kept, *(Entry(n, 0) for n in net.graph.arguments)]
         plan_memory(made, frozenset(arguments), last.regions)
-        made.resized = Resized(self, values)
+        made.resized = Resized(self, ready)
         return made
 
-    def _values(self, numbers: dict[Pair, int]) -> dict[Task, list[Values]] | None:
-        """What each step is given; None where a library does not do the same with that."""
-        found = dict[Task, list[Values]]()
+    def _ready(self, numbers: dict[Pair, int]) -> dict[Task, list[Any]] | None:
+        """What each step is made of; None where a library does not do the same with that."""
+        found = dict[Task, list[Any]]()
         for task, parts in self.work.items():
-            found[task] = [work.values(numbers) for work in parts]
-            for work, given in zip(parts, found[task], strict=True):
-                if isinstance(work.step, OfCall) and not work.step.serves(given):
-                    return None
+            ready = found[task] = [work.step.ready(work.values(numbers)) for work in parts]
+            if None in ready:
+                return None
         return found
 
 
 class Resized:
     """Makes the steps of a layout whose numbers were put in."""
 
-    def __init__(self, kin: Kin, values: dict[Task, list[Values]]) -> None:
-        self._kin, self._values = kin, values
+    def __init__(self, kin: Kin, ready: dict[Task, list[Any]]) -> None:
+        self._kin, self._ready = kin, ready
 
     def steps(self, task: Task, operands: Sequence[Buffer]) -> list[Step]:
         """The steps of a task on operands that have memory."""
         times = sum(map(size_of, operands)) / max(self._kin.last.done[task].nbytes, 1)
         found: list[Step] = []
-        for work, values in zip(self._kin.work[task], self._values[task], strict=True):
+        for work, ready in zip(self._kin.work[task], self._ready[task], strict=True):
             owned = [operands[w.operand] for w in work.step.where]
-            found += work.step.made([b.address for b in owned], values, times, owned)
+            found += work.step.made([b.address for b in owned], ready, times, owned)
         return found
 
 
@@ -372,7 +363,7 @@ def _outline(net: Network, mode: Mode, draws: Draws) -> Hashable:
     """All that decides of a layout beside the sizes that do nothing but count; None: any size."""
     callers = _callers(net)
     nodes = [n for n in net.graph.topo if n.op is not None]
-    decides = [decisive(n.op, [net.shapes[e] for e in n.inputs], mode) for n in nodes]
+    decides = [decisive(n, net, mode) for n in nodes]
     same = pattern([b for b in callers if b.address])
     dense = all(b.contiguous and b.device == "cpu" for b in callers)
     if None in decides or same is None or not dense:
@@ -384,12 +375,13 @@ def _outline(net: Network, mode: Mode, draws: Draws) -> Hashable:
     return how, tuple(decides), same, kept, types
 
 
-def decisive(op: Any, shapes: Sequence[Shape], mode: Mode) -> Hashable:
+def decisive(node: Node, net: Network, mode: Mode) -> Hashable:
     """The sizes by which an operator, or its gradient, decides; None where any may be one."""
+    op, shapes = node.op, [net.shapes[e] for e in node.inputs]
     if not isinstance(op, Op) or not op.is_expression or (op.guard and op.guard(*shapes)):
         return None
     if op.free is not None:
-        free = op.free(*shapes)
+        free = net.free.get(node)
         return None if free is None else free.fixed
     if mode.differentiate and not op.derives:
         return None

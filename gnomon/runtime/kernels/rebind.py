@@ -50,6 +50,10 @@ class OfKernel:
             return False
         return [w.operand for w in self.where] == [w.operand for w in other.where]
 
+    def ready(self, values: Values) -> Values:
+        """What the step of other values is made of: these."""
+        return values
+
     def made(
         self, operands: Sequence[int], values: Values, times: float, owned: Sequence[Buffer] = ()
     ) -> list[Step]:

@@ -111,7 +111,7 @@ def _forward(work: Work, call: Recurrence, out: Buffer) -> None:
     arrays = {name: area(out, areas, name) for name in areas.shapes}
     for name, value in (("h", call.h0), ("c", call.c0)):
         if value is not None:
-            work.kernel([Store(slot(arrays[name], y.first), "saveto", value)], "state")
+            _begin(work, slot(arrays[name], y.first), value)
     matrices: dict[str, Any] = {name: getattr(call, name) for name in y.weights}
     if call.packed:
         packed, how = True, {"packed": True}
@@ -223,6 +223,13 @@ def length_of(call: Any, begin: int, end: int) -> Expr | None:
     return None if call.length is None else part(call.length, 0, begin, end)
 
 
+def _begin(work: Work, dest: Buffer, value: Any) -> None:
+    """Let states, or their gradients, begin with a value; None: zeros."""
+    start = Scalar(0.0, work.dtype) if value is None else value
+    operands = [dest] if value is None else [dest, value]
+    work.alike("state", operands, lambda: [Store(dest, "saveto", start)], "state")
+
+
 def _backward(work: Work, call: RecurrenceGradient, out: Buffer) -> None:
     """Add the steps of a gradient: the states' gradients are carried in their final places."""
     y, areas = call.layer, call.layer.gradients()
@@ -232,8 +239,7 @@ def _backward(work: Work, call: RecurrenceGradient, out: Buffer) -> None:
     for name, value in (("h0", call.dh), ("c0", call.dc)):
         dest = grads.get(name)
         if dest is not None:
-            start = Scalar(0.0, work.dtype) if value is None else value
-            work.kernel([Store(dest, "saveto", start)], "state")
+            _begin(work, dest, value)
     dy = work.dense(call.dy)
     matrices = {name: (getattr(call, name), False) for name in y.weights if name != "w_in"}
     packed = work.packs(y, sum(prod(y.weights[name]) for name in matrices))

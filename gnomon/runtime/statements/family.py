@@ -16,7 +16,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gnomon.base import GnomonError, Later
-from gnomon.expr.node import Buffer
+from gnomon.expr.node import Buffer, set_address
 from gnomon.ground.record import fields_of
 from gnomon.plan.cut import Invoke
 from gnomon.runtime.execution.program import Step
@@ -36,6 +36,14 @@ class Slot(NamedTuple):
     name: Any  # hashable: a pair or more words
 
 
+class Ready(NamedTuple):
+    """A call on buffers without memory, and how many bytes behind an operand each is to begin."""
+
+    invoke: Invoke
+    buffers: list[Buffer]
+    offsets: list[int]
+
+
 class OfCall:
     """The steps of a library for one call on operands."""
 
@@ -47,14 +55,13 @@ class OfCall:
         self._call = invoke.call.over_operands(self._buffers({})[:-1])  # which have no memory
         self._static = invoke.call.static()
 
-    def _buffers(self, values: Values, addresses: Sequence[int] = (), owned: Any = ()) -> list[Any]:
+    def _buffers(self, values: Values) -> list[Buffer]:
         """The operands, and what the result is stored in, with these sizes and strides."""
         found = []
         for k, (shape, strides, dtype) in enumerate(self._leaves):
             sizes = [values.get(("size", k, axis), n) for axis, n in enumerate(shape)]
             steps = [values.get(("distance", k, axis), n) for axis, n in enumerate(strides)]
-            at = addresses[k] + values.get(("offset", k), self.where[k].offset) if addresses else 0
-            found.append(Buffer(sizes, dtype, steps, at, owned[k] if owned else None))
+            found.append(Buffer(sizes, dtype, steps))
         return found
 
     def values(self) -> dict[Hashable, int]:
@@ -83,14 +90,17 @@ class OfCall:
         found: tuple[Any, ...] = _with_numbers(self._static, changed) if changed else self._static
         return found
 
-    def serves(self, values: Values) -> bool:
-        """Whether the library does the same with these values."""
-        *operands, dest = self._buffers(values)
+    def ready(self, values: Values) -> Ready | None:
+        """The same with these values, apart from where; None where the library does not do that."""
+        *operands, dest = buffers = self._buffers(values)
         try:
             call = type(self._call)(**self._fields(operands, self._given(values)))
         except GnomonError:
-            return False
-        return call.shape == dest.shape and calls.supported(call) and calls.fits(call, dest)
+            return None
+        if call.shape != dest.shape or not calls.supported(call) or not calls.fits(call, dest):
+            return None
+        offsets = [values.get(("offset", k), w.offset) for k, w in enumerate(self.where)]
+        return Ready(Invoke(call, dest, self._saver, self._scale), buffers, offsets)
 
     def _fields(self, operands: Sequence[Buffer], static: tuple[Any, ...]) -> dict[str, Any]:
         roles, rest = self._call.roles(), iter(operands)
@@ -104,12 +114,12 @@ class OfCall:
         return found
 
     def made(
-        self, operands: Sequence[int], values: Values, times: float, owned: Sequence[Buffer] = ()
+        self, operands: Sequence[int], ready: Ready, times: float, owned: Sequence[Buffer] = ()
     ) -> list[Step]:
-        """The same of other sizes, on operands at other addresses; see `OfKernel.made`."""
-        *given, dest = self._buffers(values, operands, owned)
-        call = type(self._call)(**self._fields(given, self._given(values)))
-        return calls.steps(Invoke(call, dest, self._saver, self._scale))
+        """As `OfKernel.made`, of what is `ready`, which has the operands from now on."""
+        for k, (buffer, at) in enumerate(zip(ready.buffers, operands, strict=True)):
+            set_address(buffer, at + ready.offsets[k], owned[k] if owned else None)
+        return calls.steps(ready.invoke)
 
 
 def _leaves(invoke: Invoke) -> list[Any]:
@@ -150,7 +160,7 @@ class Family:
     """What templates share, read off the `first` of them and its steps.
 
     >>> import numpy as np
-    >>> from gnomon.expr.node import Buffer
+    >>> from gnomon.expr.node import Buffer, set_address
     >>> from gnomon.runtime.statements.prepare import Store, prepare
     >>> def make(addresses):
     ...     source, dest = (Buffer((3,), address=a) for a in addresses)
@@ -202,7 +212,8 @@ class Family:
             for step, mine in zip(self.steps, given, strict=True):
                 # where places are known, the first one's stand-ins serve
                 owners = [addresses[w.operand] for w in step.where] if places is None else ()
-                made += step.made(owners, mine, moved / self.bytes)
+                ready: Any = step.ready(mine)  # a library does the same for other sizes that count
+                made += step.made(owners, ready, moved / self.bytes)
             return made
 
         places = self.places
