@@ -27,6 +27,7 @@ from weakref import WeakKeyDictionary
 from gnomon import config
 from gnomon.executor.programs.draws import Draws
 from gnomon.executor.programs.layout import Layout, Mode, Network, lay_out, plan_memory, size_of
+from gnomon.expr.ext.philox import Philox
 from gnomon.expr.ext.reduce import Broadcast, Reduce
 from gnomon.expr.ext.reshape import Reshape
 from gnomon.expr.ext.transpose import Transpose
@@ -49,7 +50,7 @@ Shape = tuple[int, ...]
 MOST = 8  # kin of one structure, and structures of one graph
 SAMPLES = 3  # kept of one structure: of some, sizes that are equal by chance make other kernels
 NOWHERE = Buffer(())
-COUNTING = Map, Cast, Broadcast, Reduce, Reshape, Transpose  # rules for which sizes only count
+COUNTING = Map, Cast, Broadcast, Philox, Reduce, Reshape, Transpose  # sizes are loops alone
 
 
 class Done(NamedTuple):
