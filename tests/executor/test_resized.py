@@ -9,43 +9,17 @@ import numpy as np
 import pytest
 
 import gnomon as mx
-from gnomon import autograd, gluon, nd
+from gnomon import gluon, nd
 from gnomon.executor import arrays
 from gnomon.executor.programs import resized
-from gnomon.executor.programs.resized import Kin, OfGraph
+from gnomon.executor.programs.resized import OfGraph
 from gnomon.gluon import nn
 from gnomon.runtime.statements.growth import Growth
+from tests.executor.resizing import alone, of_function, predicted, same, served, trained
+
+__all__ = ["alone", "served"]  # fixtures
 
 LENGTHS = [5, 9, 7, 12, 6, 11, 4]
-
-
-@pytest.fixture
-def served(monkeypatch):
-    """A list that gets the sizes of each layout that kin gave."""
-    found, usual = [], Kin.layout
-
-    def layout(self, net, mode, draws):
-        made = usual(self, net, mode, draws)
-        if made is not None:
-            found.append(tuple(b.shape for b in net.inputs.values()))
-        return made
-
-    monkeypatch.setattr(Kin, "layout", layout)
-    return found
-
-
-@pytest.fixture
-def alone(monkeypatch):
-    """A function that has bindings told nothing of others, from then on or no more."""
-    usual = resized.laid_out
-
-    def switch(on):
-        def laid_out(net, mode, draws):
-            return usual(net, mode._replace(alone=on), draws)
-
-        monkeypatch.setattr("gnomon.executor.run.laid_out", laid_out)
-
-    return switch
 
 
 class Attention(gluon.HybridBlock):
@@ -65,55 +39,6 @@ class Attention(gluon.HybridBlock):
         weights = F.softmax(F.batch_dot(query, key, transpose_b=True) * 0.5, axis=2)
         found = F.batch_dot(weights, value).reshape((-4, -1, 2, 0, 0)).transpose((0, 2, 1, 3))
         return x + F.relu(self.joined(found.reshape((0, 0, -3))))
-
-
-def of_function(function):
-    """A block with no parameters but a table, where the function takes that."""
-
-    class Block(gluon.HybridBlock):
-        def __init__(self):
-            super().__init__()
-            if function.__code__.co_argcount > 2:
-                self.table = self.params.get("table", shape=(16, 4))
-
-        def hybrid_forward(self, F, x, **params):
-            return function(F, x, *params.values())
-
-    return Block
-
-
-def trained(net, x, repeated=1):
-    """Outputs and gradients, where several calls are recorded before the first backward pass."""
-    x = nd.array(x)
-    x.attach_grad()
-    with autograd.record():
-        ys = [net(x * k) for k in range(1, repeated + 1)]
-        total = (
-            sum((y * y).sum() for y in ys[1:]) + (ys[0] * ys[0]).sum() if repeated > 1 else ys[0]
-        )
-    total.backward()
-    given = [p.grad().asnumpy() for p in net.collect_params().values() if p.grad_req != "null"]
-    return [*(y.asnumpy() for y in ys), x.grad.asnumpy(), *given]
-
-
-def predicted(net, x):
-    return [net(nd.array(x)).asnumpy()]
-
-
-def same(make, alone, shapes, step=trained):
-    """Blocks give the same bits on arrays of all shapes, bound by kin or alone."""
-    both = []
-    for on in (True, False):
-        alone(on)
-        mx.random.seed(3)
-        net = make()
-        net.initialize(mx.init.Uniform(0.5))
-        net.hybridize()
-        draw = np.random.default_rng(0)
-        both.append([step(net, draw.normal(size=shape)) for shape in shapes])
-    for shape, *found in zip(shapes, *both, strict=True):
-        for got, right in zip(*found, strict=True):
-            np.testing.assert_array_equal(got, right, err_msg=f"{shape}")
 
 
 @pytest.mark.parametrize("step", [trained, predicted, lambda net, x: trained(net, x, 3)])
@@ -156,6 +81,8 @@ MAPS = {
     "a softmax": lambda F, x: F.softmax(F.transpose(x, axes=(0, 2, 1))),
     "a sum": lambda F, x: F.tanh(F.sum(x, axis=1)) * 2,
     "a maximum": lambda F, x: F.max(x, axis=(0, 1), keepdims=True) * 3,
+    "a mean": lambda F, x: F.mean(F.tanh(x), axis=1),
+    "a mean and its gradient": lambda F, x: F.broadcast_sub(x, F.mean(x * x, axis=1, keepdims=1)),
     "a part of a fixed axis": lambda F, x: F.slice_axis(x, axis=2, begin=1, end=3) * 2,
     "a mirror of a fixed axis": lambda F, x: F.flip(F.tanh(x), axis=2),
     "what it is given": lambda F, x: F.identity(x),
@@ -199,7 +126,6 @@ CUTS = {
     "the last ones": lambda F, x: F.slice_axis(F.tanh(x), axis=1, begin=-3, end=None),
     "a mirror": lambda F, x: F.flip(F.tanh(x), axis=1),
     "every other one": lambda F, x: F.slice(x, begin=(0, 0), end=(2, 99), step=(1, 2)) * 2,
-    "a mean": lambda F, x: F.mean(F.tanh(x), axis=1),
     "it joined to itself": lambda F, x: F.concat(x, x * 2, dim=1),
     "taken of it": lambda F, x: F.take(F.tanh(x), F.arange(3), axis=1),
 }  # fmt: skip
@@ -282,153 +208,6 @@ def test_what_cannot_be_told_is_noted_no_more(served, monkeypatch):
     for n in (8, 12, 9, 11, 10):
         net.simple_bind(mx.cpu(), x=(n, 3)).forward(is_train=False)
     assert not served and len(asked) <= 2
-
-
-RECURRENT = {
-    "lstm": {"mode": "lstm"},
-    "lstm, its states shown": {"mode": "lstm", "state_outputs": True},
-    "projected": {"mode": "lstm", "state_outputs": True, "projection_size": 3},
-    "two ways, two layers": {"mode": "lstm", "bidirectional": True, "num_layers": 2, "p": 0.5},
-    "gru": {"mode": "gru", "bidirectional": True},
-    "gru, its states shown": {"mode": "gru", "state_outputs": True},
-    "rnn": {"mode": "rnn_tanh", "num_layers": 2},
-    "lengths": {"mode": "lstm", "use_sequence_length": True},
-}
-
-
-@pytest.mark.parametrize("train", [True, False])
-@pytest.mark.parametrize("given", RECURRENT.values(), ids=RECURRENT)
-def test_recurrent_layers(given, train, served, alone):
-    """Other lengths, then other sizes of a batch, of few rows and of those that threads share."""
-    names = ["x", "w", "h", *["c"] * (given["mode"] == "lstm")]
-    names += ["lengths"] * given.get("use_sequence_length", False)
-    net = mx.sym.RNN(*map(mx.sym.var, names), **{"num_layers": 1, **given}, state_size=6)
-    lengths, batches = [9, 14, 11, 17, 8], [10, 24, 18, 36, 30]
-    for sizes in (
-        [(n, 3) for n in lengths],
-        [(9, n) for n in batches],
-        zip(lengths, batches, strict=True),
-    ):
-        for shape in sizes:
-            found = []
-            for on in (True, False):
-                alone(on)
-                mx.random.seed(3)
-                made = net.simple_bind(
-                    mx.cpu(), x=(*shape, 4), grad_req="write" if train else "null"
-                )
-                found.append(of_draws(made, train))
-            for got, right in zip(*found, strict=True):
-                np.testing.assert_array_equal(got, right, err_msg=f"{shape}")
-        assert served.pop()
-
-
-def of_draws(made, train):
-    """What an executor computes of random arrays."""
-    draw = np.random.default_rng(sum(made.arg_arrays[0].shape))
-    for name, array in made.arg_dict.items():
-        values = (
-            draw.integers(1, 8, array.shape) if name == "lengths" else draw.normal(size=array.shape)
-        )
-        array[:] = nd.array(values)
-    made.forward(is_train=train)
-    if train:
-        made.backward([nd.array(draw.normal(size=y.shape)) for y in made.outputs])
-    every = (*made.outputs, *(g for g in made.grad_arrays if g is not None))
-    return [x.asnumpy() for x in every]
-
-
-@pytest.mark.parametrize("layer", [gluon.rnn.LSTM, gluon.rnn.GRU, gluon.rnn.RNN])
-def test_blocks_of_recurrent_layers(layer, served, alone):
-    def make():
-        return layer(6, 2, layout="NTC", bidirectional=True, input_size=4, dropout=0.3)
-
-    for step in (trained, predicted):
-        same(make, alone, [(4, n, 4) for n in (9, 14, 11, 17, 8)], step)
-        assert len(served) == 2
-        served.clear()
-
-
-class Pictures(gluon.HybridBlock):
-    """Convolutions of pictures, or of rows, with states, and pooling of all kinds."""
-
-    def __init__(self, axes, pool, everything):
-        super().__init__()
-        make, kernel = (nn.Conv2D, (3, 3)) if axes == 2 else (nn.Conv1D, 3)
-        self.first = make(8, kernel, padding=1, in_channels=3, use_bias=False)
-        self.norm = nn.BatchNorm(in_channels=8)
-        self.last = make(6, kernel, in_channels=8, activation="relu")
-        self.out = nn.Dense(3, in_units=6)
-        self.how = {"kernel": (2,) * axes, "stride": (2,) * axes, "pool_type": pool}
-        self.whole = {"kernel": (1,) * axes, "global_pool": True, "pool_type": everything}
-
-    def hybrid_forward(self, F, x):
-        x = F.Pooling(F.relu(self.norm(self.first(x))), **self.how)
-        return self.out(F.Dropout(F.Pooling(self.last(x), **self.whole), p=0.3))
-
-
-def trained_and_states(net, x):
-    return trained(net, x) + [p.data().asnumpy() for p in net.collect_params().values()]
-
-
-SPACES = [(11, 14), (17, 12), (13, 16), (12, 19), (15, 13), (18, 18), (14, 11), (16, 15)]
-PICTURES = {
-    "batches": [(n, 3, 12, 13) for n in (4, 7, 5, 8, 6, 3)],
-    "spaces": [(2, 3, *space) for space in SPACES],
-    "both": [(n, 3, *space) for n, space in enumerate(SPACES, 3)],
-    "rows": [(3, 3, n) for n in (13, 20, 16, 23, 15, 19)],
-}
-
-
-@pytest.mark.parametrize("step", [trained_and_states, predicted])
-@pytest.mark.parametrize("shapes", PICTURES.values(), ids=PICTURES)
-@pytest.mark.parametrize(("pool", "everything"), [("max", "avg"), ("avg", "max"), ("sum", "sum")])
-def test_pictures(pool, everything, shapes, step, served, alone):
-    same(lambda: Pictures(len(shapes[0]) - 2, pool, everything), alone, shapes, step)
-    by_library = pool != "sum" or len({shape[2:] for shape in shapes}) == 1
-    assert bool(served) == by_library or len(shapes) == 8  # of two axes few are alike
-
-
-WINDOWS = {
-    "the last ones hanging over": lambda F, x: F.Pooling(
-        x, kernel=(3,), stride=(2,), pooling_convention="full", pool_type="avg"
-    ),
-    "largest, padded": lambda F, x: F.Pooling(x, kernel=(3,), stride=(2,), pad=(1,)),
-    "sums": lambda F, x: F.Pooling(x, kernel=(3,), stride=(2,), pool_type="sum"),
-    "as many as there are": lambda F, x: F.Pooling(
-        x, kernel=(3,), stride=(2,), pooling_convention="same"
-    ),
-    "a convolution": lambda F, x, w: F.Convolution(
-        x, F.reshape(w, (8, 4, 2)), kernel=(2,), stride=(2,), num_filter=8, no_bias=True
-    ),
-    "groups": lambda F, x, w: F.Convolution(
-        x, F.reshape(w, (16, 2, 2)), kernel=(2,), num_filter=16, num_group=2, no_bias=True
-    ),
-    "a deconvolution": lambda F, x, w: F.Deconvolution(
-        x, F.reshape(w, (4, 8, 2)), kernel=(2,), stride=(2,), num_filter=8
-    ),
-    "of a target": lambda F, x, w: F.Deconvolution(
-        x, F.reshape(w, (4, 4, 4)), kernel=(4,), stride=(2,), num_filter=4, target_shape=(14,)
-    ),
-}
-
-
-@pytest.mark.parametrize("function", WINDOWS.values(), ids=WINDOWS)
-def test_windows(function, alone):
-    for lengths in ([8, 12, 10, 9, 11, 7, 13], [7, 9, 8, 11, 10, 12, 6]):
-        same(of_function(function), alone, [(3, 4, n) for n in lengths])
-
-
-@pytest.mark.parametrize("axis", [1, 2])
-def test_states_of_a_norm(axis, served, alone):
-    shapes = [(n, 3, 5) for n in (14, 6, 9, 7)]
-    same(
-        lambda: nn.BatchNorm(axis=axis, in_channels=shapes[0][axis]),
-        alone,
-        shapes,
-        trained_and_states,
-    )
-    assert len(served) == 1
 
 
 def of_symbol():
