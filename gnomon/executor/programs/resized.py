@@ -272,23 +272,25 @@ def _work(growth: Growth, then: Any, now: Any) -> list[Work] | None:
     """What is done by the steps of a task in two samples; None where that is not the same."""
     if then is None or now is None or len(then) != len(now):
         return None
-    found = []
-    for a, b in zip(then, now, strict=True):
-        if not b.is_like(a):
-            return None
-        before, grown, counts = a.values(), dict[Hashable, Pair](), dict[Hashable, Count]()
-        for name, n in b.values().items():
-            if n == before[name] or name[0] in ("leaf", "scratch", "tasks"):
-                continue
-            grown[name] = before[name], n
-            if name[0] == "scalar":
-                first, last = counted(before[name]), counted(n)
-                if first is None or last is None or first[1:] != last[1:]:
-                    return None
-                grown[name], counts[name] = (first.whole, last.whole), last
-        if not growth.tells(grown.values()):
-            return None
-        found.append(Work(b, grown, counts))
+    found = [_grown(a, b) for a, b in zip(then, now, strict=True)]
+    told = [work for work in found if work is not None and growth.tells(work.grown.values())]
+    return told if len(told) == len(found) else None
+
+
+def _grown(then: OfKernel | OfCall, now: OfKernel | OfCall) -> Work | None:
+    """What a step of two samples is given; None where it is not one, or a number is no count."""
+    if not now.is_like(then):
+        return None
+    before, found = then.values(), Work(now, {}, {})
+    for name, n in now.values().items():
+        if n == before[name] or name[0] in ("leaf", "scratch", "tasks"):
+            continue
+        found.grown[name] = before[name], n
+        if name[0] == "scalar":
+            first, last = counted(before[name]), counted(n)
+            if first is None or last is None or first[1:] != last[1:]:
+                return None
+            found.grown[name], found.counts[name] = (first.whole, last.whole), last
     return found
 
 

@@ -38,7 +38,7 @@ class OfKernel:
         self.kernel, block, _, _, _, self.dims = step.keep
         self._words = tuple(block.words)
 
-    def values(self) -> dict[Hashable, int]:
+    def values(self) -> dict[Any, int]:
         """What its slots hold, and where leaves are within operands."""
         args = self.kernel.signature.args
         held = dict(zip(args, self._words[len(self._words) - len(args) :], strict=True))

@@ -64,7 +64,7 @@ class OfCall:
             found.append(Buffer(sizes, dtype, steps))
         return found
 
-    def values(self) -> dict[Hashable, int]:
+    def values(self) -> dict[Any, int]:
         """Sizes and strides of its operands, where they are, and the numbers of the call itself."""
         found: dict[Hashable, int] = {("offset", k): w.offset for k, w in enumerate(self.where)}
         for k, (shape, strides, _) in enumerate(self._leaves):
