@@ -59,7 +59,7 @@ class Growth:
         for pair, k in moved.items():
             self._multiply(k, pair)
         for k, pair in enumerate(shapes, len(then)):
-            if pair[0] != pair[1] and not self._may_be(pair):
+            if pair[0] != pair[1] and not self._of(pair):
                 moved[pair] = k
                 self._multiply(k, pair)
         #: where a product stayed the same, what stayed the same need not be one of the others
@@ -67,7 +67,7 @@ class Growth:
         self.is_clear &= all(min(pair) > 1 for pair in moved) and len(self._products) < MOST
         self._moved = moved.values()
         for k, pair in enumerate(said, len(then) + len(shapes)):
-            if pair[0] != pair[1] and min(pair) > 0 and not self._may_be(pair):
+            if pair[0] != pair[1] and min(pair) > 0 and not self._of(pair):
                 self._grew.setdefault(_ratio(pair), []).append(((k,), pair))
 
     def _multiply(self, k: int, pair: Pair) -> None:
@@ -90,7 +90,8 @@ class Growth:
         return found[0] if len(found) == 1 else None
 
     def _of(self, pair: Pair) -> list[Product]:
-        """What a number that grew may be, from now on one of those that are told."""
+        """What a number that grew may be, from now on one of those that are told: for sizes for
+        which it is known, that has to be the same."""
         found = self._told.get(pair) or self._may_be(pair)
         if found:
             self._told[pair] = found
