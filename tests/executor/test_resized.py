@@ -187,8 +187,9 @@ def test_numbers_are_told_where_one_product_grew_as_they_did():
     assert said.tells([(26, 38)]) and not said.tells([(27, 39)])
     assert said.numbers((2, 7), (7, 15)) == {(6, 9): 7, (26, 38): 30}
     assert said.numbers((2, 7), (8, 15)) is None and said.numbers((2, 7), (7,)) is None
-    chance = Growth((2, 6), (2, 9), [], [(20, 30)])  # six more than twice the size, and a bit
-    assert chance.tells([(80, 120)]) and chance.numbers((2, 7), (24,)) is None
+    chance = Growth((2, 6), (2, 9), [], [(36, 81)])  # no square: it only grew like one
+    assert chance.tells([(72, 162)]) and chance.numbers((2, 7), (51,)) is None
+    assert chance.numbers((2, 7), (49,)) == {(36, 81): 49, (72, 162): 98}
     for sizes in ((2, 9, 7), (3, 9, 8), (2, 1, 8), (2, 19, 8), (2, 2, 8)):
         assert growth.numbers(sizes) is None
     assert Growth((3, 5, 3), (4, 7, 4)).numbers((5, 6, 4)) is None  # what was equal is not
