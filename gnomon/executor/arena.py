@@ -63,7 +63,8 @@ class Arena:
 
     def room(self, ctx: Context) -> Room:
         """The memory of one context."""
-        return self._rooms.setdefault(ctx, Room(ctx))
+        found = self._rooms.get(ctx)
+        return self._rooms.setdefault(ctx, Room(ctx)) if found is None else found
 
     @property
     def nbytes(self) -> int:

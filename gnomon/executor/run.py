@@ -24,7 +24,7 @@ from gnomon.executor.prepared import Prepared
 from gnomon.executor.programs.cuts import sending
 from gnomon.executor.programs.draws import Draws, Positions
 from gnomon.executor.programs.layout import Layout, Mode, Network
-from gnomon.executor.programs.program import Builder, Segment, place, touches
+from gnomon.executor.programs.program import Builder, Segment, place
 from gnomon.executor.programs.resized import laid_out
 from gnomon.executor.repush import Moving
 from gnomon.executor.train_step import (
@@ -371,7 +371,7 @@ def _leaving(layout: Layout, builder: Builder, part: slice, source: Any) -> Movi
         return None
     (leaf,) = leaves.values()
     inside = set(layout.tasks[part])
-    if any(touches(layout, t, leaf) for t in layout.tasks if t not in inside):
+    if any(builder.touches(t, leaf) for t in layout.tasks if t not in inside):
         return None
     slots = builder.slots(leaf, part)
     return Moving(home, slots) if slots else None

@@ -278,7 +278,9 @@ def _deciding(op: Any, shapes: Shapes) -> Shape | None:
     """The sizes that decide what a gradient reads; None: all."""
     if op.free is not None:
         found = op.free(*shapes)
-        return None if found is None or 0 in found.sizes else (*found.fixed, 1 in found.sizes)
+        if found is None or 0 in found.sizes:
+            return None
+        return *found.fixed, *found.spans, 1 in found.sizes
     if op.reduces is not None and op.derives:
         return tuple([min(n, 2) for n in shapes[0]])
     return None

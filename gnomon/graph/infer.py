@@ -10,6 +10,7 @@ import functools
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
+from weakref import WeakKeyDictionary
 
 from gnomon import dtype as dtypes
 from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, complaint, nearest, shown
@@ -51,7 +52,19 @@ def types(graph: Graph, given: Mapping[Node, DType | None] | None = None) -> Kno
     Raises:
         DTypeError: dtypes contradict; it names the node, its inputs and what is known of them.
     """
-    return _settle(_TYPES, graph, _start(graph, given or {}, dtype_attribute))
+    known = _start(graph, given or {}, dtype_attribute)
+    start = tuple(known.values())
+    before = _typed.get(graph)
+    if before is not None and before[0] == start:
+        return dict(before[1])
+    found = _settle(_TYPES, graph, known)
+    if all(node.op is None or getattr(node.op, "is_expression", False) for node in graph.topo):
+        _typed[graph] = start, dict(found)  # others may ask users, who may say something else
+    return found
+
+
+#: what the dtypes of a graph's entries were last, and what they were of: no size decides them
+_typed: WeakKeyDictionary[Graph, tuple[tuple[Any, ...], Known[DType | None]]] = WeakKeyDictionary()
 
 
 def complete(shape: Shape | None) -> bool:

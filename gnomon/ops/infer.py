@@ -51,10 +51,16 @@ class Free(NamedTuple):
     or the terms of a product, and those that are fixed for it and its gradient.
 
     Neither depends on the first ones by numbers or choices: other loops are all that they make.
+    `said` are numbers of its work that are no products of sizes: how large what it keeps is, and
+    where parts of that begin. Windows go along the `spans`. These count where a library does the
+    work, which looks at them itself, and where it is known what the results are; else they are
+    fixed, too.
     """
 
     sizes: Shape
     fixed: Shape = ()
+    said: Shape = ()
+    spans: Shape = ()
 
 
 class Undetermined(Exception):

@@ -9,43 +9,17 @@ import numpy as np
 import pytest
 
 import gnomon as mx
-from gnomon import autograd, gluon, nd
+from gnomon import gluon, nd
 from gnomon.executor import arrays
 from gnomon.executor.programs import resized
-from gnomon.executor.programs.resized import Kin, OfGraph
+from gnomon.executor.programs.resized import OfGraph
 from gnomon.gluon import nn
 from gnomon.runtime.statements.growth import Growth
+from tests.executor.resizing import alone, of_function, predicted, same, served, trained
+
+__all__ = ["alone", "served"]  # fixtures
 
 LENGTHS = [5, 9, 7, 12, 6, 11, 4]
-
-
-@pytest.fixture
-def served(monkeypatch):
-    """A list that gets the sizes of each layout that kin gave."""
-    found, usual = [], Kin.layout
-
-    def layout(self, net, mode, draws):
-        made = usual(self, net, mode, draws)
-        if made is not None:
-            found.append(tuple(b.shape for b in net.inputs.values()))
-        return made
-
-    monkeypatch.setattr(Kin, "layout", layout)
-    return found
-
-
-@pytest.fixture
-def alone(monkeypatch):
-    """A function that has bindings told nothing of others, from then on or no more."""
-    usual = resized.laid_out
-
-    def switch(on):
-        def laid_out(net, mode, draws):
-            return usual(net, mode._replace(alone=on), draws)
-
-        monkeypatch.setattr("gnomon.executor.run.laid_out", laid_out)
-
-    return switch
 
 
 class Attention(gluon.HybridBlock):
@@ -65,55 +39,6 @@ class Attention(gluon.HybridBlock):
         weights = F.softmax(F.batch_dot(query, key, transpose_b=True) * 0.5, axis=2)
         found = F.batch_dot(weights, value).reshape((-4, -1, 2, 0, 0)).transpose((0, 2, 1, 3))
         return x + F.relu(self.joined(found.reshape((0, 0, -3))))
-
-
-def of_function(function):
-    """A block with no parameters but a table, where the function takes that."""
-
-    class Block(gluon.HybridBlock):
-        def __init__(self):
-            super().__init__()
-            if function.__code__.co_argcount > 2:
-                self.table = self.params.get("table", shape=(16, 4))
-
-        def hybrid_forward(self, F, x, **params):
-            return function(F, x, *params.values())
-
-    return Block
-
-
-def trained(net, x, repeated=1):
-    """Outputs and gradients, where several calls are recorded before the first backward pass."""
-    x = nd.array(x)
-    x.attach_grad()
-    with autograd.record():
-        ys = [net(x * k) for k in range(1, repeated + 1)]
-        total = (
-            sum((y * y).sum() for y in ys[1:]) + (ys[0] * ys[0]).sum() if repeated > 1 else ys[0]
-        )
-    total.backward()
-    given = [p.grad().asnumpy() for p in net.collect_params().values() if p.grad_req != "null"]
-    return [*(y.asnumpy() for y in ys), x.grad.asnumpy(), *given]
-
-
-def predicted(net, x):
-    return [net(nd.array(x)).asnumpy()]
-
-
-def same(make, alone, shapes, step=trained):
-    """Blocks give the same bits on arrays of all shapes, bound by kin or alone."""
-    both = []
-    for on in (True, False):
-        alone(on)
-        mx.random.seed(3)
-        net = make()
-        net.initialize(mx.init.Uniform(0.5))
-        net.hybridize()
-        draw = np.random.default_rng(0)
-        both.append([step(net, draw.normal(size=shape)) for shape in shapes])
-    for shape, *found in zip(shapes, *both, strict=True):
-        for got, right in zip(*found, strict=True):
-            np.testing.assert_array_equal(got, right, err_msg=f"{shape}")
 
 
 @pytest.mark.parametrize("step", [trained, predicted, lambda net, x: trained(net, x, 3)])
@@ -156,6 +81,8 @@ MAPS = {
     "a softmax": lambda F, x: F.softmax(F.transpose(x, axes=(0, 2, 1))),
     "a sum": lambda F, x: F.tanh(F.sum(x, axis=1)) * 2,
     "a maximum": lambda F, x: F.max(x, axis=(0, 1), keepdims=True) * 3,
+    "a mean": lambda F, x: F.mean(F.tanh(x), axis=1),
+    "a mean and its gradient": lambda F, x: F.broadcast_sub(x, F.mean(x * x, axis=1, keepdims=1)),
     "a part of a fixed axis": lambda F, x: F.slice_axis(x, axis=2, begin=1, end=3) * 2,
     "a mirror of a fixed axis": lambda F, x: F.flip(F.tanh(x), axis=2),
     "what it is given": lambda F, x: F.identity(x),
@@ -199,7 +126,6 @@ CUTS = {
     "the last ones": lambda F, x: F.slice_axis(F.tanh(x), axis=1, begin=-3, end=None),
     "a mirror": lambda F, x: F.flip(F.tanh(x), axis=1),
     "every other one": lambda F, x: F.slice(x, begin=(0, 0), end=(2, 99), step=(1, 2)) * 2,
-    "a mean": lambda F, x: F.mean(F.tanh(x), axis=1),
     "it joined to itself": lambda F, x: F.concat(x, x * 2, dim=1),
     "taken of it": lambda F, x: F.take(F.tanh(x), F.arange(3), axis=1),
 }  # fmt: skip
@@ -253,7 +179,17 @@ def test_numbers_are_told_where_one_product_grew_as_they_did():
     assert not Growth((3, 3), (3, 3)).is_clear  # nothing grew
     assert not Growth((2, 8), (4, 4)).is_clear  # a product stayed the same
     assert not Growth((1, 8), (3, 8)).is_clear
-    assert not Growth((2, 2), (4, 8)).tells([(8, 32)])  # or the square of the first
+    several = Growth((2, 2), (4, 8))
+    assert several.tells([(8, 32)]) and several.product(8, 32) is None
+    assert several.numbers((3, 5)) is None  # four times the second, or twice the first's square
+    assert several.numbers((2, 2)) == {(8, 32): 8} and several.numbers((4, 8)) == {(8, 32): 32}
+    said = Growth((2, 6), (2, 9), [(6, 9), (13, 19)])  # twice the size and one
+    assert said.tells([(26, 38)]) and not said.tells([(27, 39)])
+    assert said.numbers((2, 7), (7, 15)) == {(6, 9): 7, (26, 38): 30}
+    assert said.numbers((2, 7), (8, 15)) is None and said.numbers((2, 7), (7,)) is None
+    chance = Growth((2, 6), (2, 9), [], [(36, 81)])  # no square: it only grew like one
+    assert chance.tells([(72, 162)]) and chance.numbers((2, 7), (51,)) is None
+    assert chance.numbers((2, 7), (49,)) == {(36, 81): 49, (72, 162): 98}
     for sizes in ((2, 9, 7), (3, 9, 8), (2, 1, 8), (2, 19, 8), (2, 2, 8)):
         assert growth.numbers(sizes) is None
     assert Growth((3, 5, 3), (4, 7, 4)).numbers((5, 6, 4)) is None  # what was equal is not
@@ -269,10 +205,11 @@ def test_equal_sizes_note_nothing():
 
 def test_what_cannot_be_told_is_noted_no_more(served, monkeypatch):
     x = mx.sym.Variable("x")
-    net, asked, outline = mx.sym.Convolution(x, num_filter=2, kernel=(3,)), [], resized._outline
+    net, asked, outline = mx.sym.tanh(x) * 2, [], resized._outline
     monkeypatch.setattr(resized, "_outline", lambda *a: asked.append(a) or outline(*a))
+    monkeypatch.setattr(resized, "read", lambda steps, locate: None)  # of steps with temporaries
     for n in (8, 12, 9, 11, 10):
-        net.simple_bind(mx.cpu(), x=(2, 3, n)).forward(is_train=False)
+        net.simple_bind(mx.cpu(), x=(n, 3)).forward(is_train=False)
     assert not served and len(asked) <= 2
 
 

@@ -21,8 +21,10 @@ from gnomon.base import DeviceError, GnomonError, ParamError, ShapeError
 from gnomon.runtime.devices import pool
 from gnomon.runtime.execution import threads
 from gnomon.runtime.execution.program import Program
+from gnomon.runtime.kernels.workspace import Part
 from gnomon.runtime.libraries import dnn
 from gnomon.runtime.libraries.dnn import library
+from gnomon.shape import prod
 
 from . import oracle
 
@@ -237,6 +239,29 @@ def test_steps_of_a_program_share_a_workspace() -> None:
     Program(steps).run()
     for conv, (x, w, y) in zip(convs, results, strict=True):
         near(y, oracle.convolve(conv, x, w))
+
+
+@pytest.mark.parametrize("channels", [3, 12, 16, 20, 32])
+@pytest.mark.parametrize("names", [("data",), ("grad",), ("data", "grad")])
+def test_scratch_memory_is_what_was_asked_for(channels: int, names: tuple[str, ...]) -> None:
+    """oneDNN wrote behind it where few channels lie side by side and windows lie apart."""
+    for size in (28, 64, 80):
+        conv = dnn.Convolution((5, channels, size, size), (8, channels, 1, 1), (2, 2))
+        shapes = {"data": conv.data, "grad": conv.out}
+        layouts = {name: dnn.last(shapes[name]) for name in names}
+        if channels % 16:
+            with pytest.raises(dnn.Unsupported, match="side by side"):
+                dnn.convolution_backward_weight(conv, layouts=layouts)
+            layouts = {}
+        step = dnn.convolution_backward_weight(conv, layouts=layouts)
+        arrays = {n: np.ones(s, np.float32) for n, s in {**shapes, "out": conv.weight}.items()}
+        room = np.full(step.workspace_bytes // 4 + 32768, 7, np.float32)
+        begin = -room.ctypes.data // 4 % 16
+        step.use_workspace(Part(room[begin:].ctypes.data, step.workspace_bytes))
+        step.bind(**{name: x.ctypes.data for name, x in arrays.items()})
+        step.run()
+        assert (room[begin + step.workspace_bytes // 4 :] == 7).all()
+        assert (arrays["out"] == 5 * prod(conv.out[2:])).all()
 
 
 def test_profile_names_flops_and_implementation() -> None:

@@ -16,6 +16,7 @@ from gnomon.expr.node import Buffer
 from gnomon.runtime.execution import threads
 from gnomon.runtime.libraries import gemm, tile
 from gnomon.runtime.libraries.product import product
+from gnomon.runtime.statements.prepare import prepare
 
 Array = np.ndarray[Any, Any]
 SIZES = [(1, 1, 1), (7, 33, 20), (33, 50, 17), (6, 4, 16), (9, 97, 1), (32, 10, 64), (65, 13, 40)]
@@ -108,12 +109,12 @@ def packed(dtype: DType, m: int, n: int, k: int, turned: bool, count: int) -> Ar
     want[:, :m] = 2.0 * c[:, :m] + a[:, :m] @ b
     try:
         threads.set_num_threads(count)
-        panels, steps = tile.panels(matrix)
+        panels, stores = tile.panels(matrix)
         step = gemm.gemm_step(
             dtype, m, n, k, a.ctypes.data, panels.address, c.ctypes.data, beta=2.0, packed=True,
             batch=2, strides=((m + 1) * k, 0, (m + 2) * n), keep=panels,
         )  # fmt: skip
-        for each in (*steps, step):
+        for each in (*prepare(stores(), "pack"), step):
             each.run()
     finally:
         threads.set_num_threads(before)

@@ -47,6 +47,7 @@ from gnomon.graph.tasks.task import (
 from gnomon.graph.typed_graph import Kept, Purpose, TypedGraph
 from gnomon.ground.record import cached_property, record
 from gnomon.ops.create import full
+from gnomon.ops.infer import Free
 from gnomon.ops.property import PropertyOp
 from gnomon.plan.cut import reach
 from gnomon.runtime.devices import device as devices
@@ -84,6 +85,13 @@ class Network:
     outputs: Sequence[Buffer | None]
     grads: Mapping[Node, tuple[Buffer, str]]
     heads: Mapping[Entry, Buffer]
+
+    @cached_property
+    def free(self) -> dict[Node, Free]:
+        """What operators say of their sizes, where they do."""
+        nodes = [n for n in self.graph.topo if n.op is not None and n.op.free is not None]
+        said = ((n, n.op.free(*[self.shapes[e] for e in n.inputs])) for n in nodes)
+        return {node: free for node, free in said if free is not None}
 
 
 class Mode(NamedTuple):

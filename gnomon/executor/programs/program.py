@@ -9,10 +9,12 @@ steps has all threads already.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
+
+import numpy as np
 
 from gnomon.context import Context
 from gnomon.engine import Var
@@ -32,7 +34,7 @@ from gnomon.runtime.compiler.progress import PROGRESS
 from gnomon.runtime.devices import pool
 from gnomon.runtime.execution.parallel_chains import parallel_chains
 from gnomon.runtime.execution.program import Program, Step
-from gnomon.runtime.ffi import Block
+from gnomon.runtime.ffi import Block, ffi
 from gnomon.runtime.kernels.rebind import Rebinder
 from gnomon.runtime.kernels.template import addresses_of, blocks_of
 from gnomon.runtime.statements.prepare import prepare
@@ -87,6 +89,8 @@ class Builder:
         self._states: dict[object, object] = {}  # what operators on data hand on to backward
         self._steps: dict[Task, list[Step]] = {}
         self._blocks_of: dict[Task, list[Block]] = {}  # once they are asked for
+        self._words: dict[tuple[int, int], list[Block]] = {}  # all blocks of a part, likewise
+        self._touched: dict[Task, frozenset[int]] = {}  # which buffers, likewise
         self._weights = Weights(layout, arena)
         self._copying: list[Copying] = []  # of weights, taken out of the steps
         self._rebinder = Rebinder()
@@ -217,7 +221,7 @@ class Builder:
         ]
         own = range(leaf.address, leaf.address + max(size_of(leaf), 1))
         for task in tasks:
-            if not touches(layout, task, leaf):
+            if not self.touches(task, leaf):
                 continue
             if not task.is_expression:
                 return None
@@ -226,12 +230,35 @@ class Builder:
                 if not places:
                     return None
                 found += places
-        words, low, high = {(id(words), k) for words, k, _ in found}, own.start, own.stop
-        for block in (b for task in tasks if task.is_expression for b in self._blocks(task)):
-            inside = [k for k, w in enumerate(block.words) if low <= w < high]
-            if any((id(block.words), k) not in words for k in inside):
-                return None
-        return found
+        known = {(id(words), k) for words, k, _ in found}
+        return found if known.issuperset(self._holding(part, own)) else None
+
+    def touches(self, task: Task, leaf: Buffer) -> bool:
+        """Whether a task reads or writes one of the caller's buffers."""
+        found = self._touched.get(task)
+        if found is None:
+            layout = self.layout
+            read = [layout.buffers[layout.aliases.get(e, e)] for e in task.reads]
+            stores = layout.stores
+            made = [stores[e].dest if e in stores else layout.buffers[e] for e in task.made]
+            found = self._touched[task] = frozenset(map(id, (*read, *made)))
+        return id(leaf) in found
+
+    def _holding(self, part: slice, own: range) -> Iterator[tuple[int, int]]:
+        """The words of all blocks of a part that hold an address in `own`."""
+        key = part.start, part.stop
+        blocks = self._words.get(key)
+        if blocks is None:
+            tasks = self.layout.tasks[part]
+            blocks = [b for t in tasks if t.is_expression for b in self._blocks(t) if len(b.words)]
+            self._words[key] = blocks
+        if not blocks:
+            return
+        rows = [np.frombuffer(ffi.buffer(b.words), np.int64) for b in blocks]
+        every, ends = np.concatenate(rows), np.cumsum([len(row) for row in rows])
+        for k in np.flatnonzero((every >= own.start) & (every < own.stop)):
+            block = int(np.searchsorted(ends, k, side="right"))
+            yield id(blocks[block].words), int(k - ends[block] + len(rows[block]))
 
     def _blocks(self, task: Task) -> list[Block]:
         """The argument blocks of a task's steps."""
@@ -291,15 +318,6 @@ class Builder:
         reads, writes = touched(layout, [task], work.states)
         own, ctx = tuple(work.variables), layout.place_of(task)
         return Segment(work.run, reads, writes, task.name, False, ctx, variables=own)
-
-
-def touches(layout: Layout, task: Task, leaf: Buffer) -> bool:
-    """Whether a task reads or writes one of the caller's buffers."""
-    read = any(layout.buffers[layout.aliases.get(e, e)] is leaf for e in task.reads)
-    return read or any(
-        (layout.stores[e].dest if e in layout.stores else layout.buffers[e]) is leaf
-        for e in task.made
-    )
 
 
 def stores_of(layout: Layout, task: Task) -> list[Store]:

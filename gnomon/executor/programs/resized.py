@@ -3,12 +3,13 @@
 The first two layouts of a graph, in which some sizes of what is bound differ, are made the usual
 way. Each is a *sample*: a structure (tasks, what they read and make, and where that is stored) and
 numbers (shapes, and what kernels and products are given). Where two samples have one structure,
-and each number either is the same in both or grew as a product of sizes did, they are *kin*: for a
-third set of sizes, numbers are put in, and memory is planned anew. No expression is read.
+and each number either is the same in both, or grew as a product of sizes or a number that is said
+did, they are *kin*: for a third set of sizes, numbers are put in, and memory is planned anew. No
+expression is read. What a library does as a whole is made anew, for the numbers of its call.
 
-That numbers are such products is for the operators to say: all of them must be maps, movements,
+That numbers follow so is for the operators to say: all of them must be maps, movements,
 reductions, or say which sizes do nothing but count (`Op.free`); other sizes need to stay as they
-are. What the shapes come to is compared with those that were inferred.
+are. Said for any sizes are the shapes of all values, which are inferred, and what operators add.
 
 A graph of which all bindings have the same sizes is not looked at.
 
@@ -26,8 +27,12 @@ from weakref import WeakKeyDictionary
 from gnomon import config
 from gnomon.executor.programs.draws import Draws
 from gnomon.executor.programs.layout import Layout, Mode, Network, lay_out, plan_memory, size_of
-from gnomon.expr.node import Buffer
-from gnomon.graph.node import Entry, Graph
+from gnomon.expr.ext.philox import Philox
+from gnomon.expr.ext.reduce import Broadcast, Reduce
+from gnomon.expr.ext.reshape import Reshape
+from gnomon.expr.ext.transpose import Transpose
+from gnomon.expr.node import Buffer, Cast, Map
+from gnomon.graph.node import Entry, Graph, Node
 from gnomon.graph.tasks import memory
 from gnomon.graph.tasks.form import Spec
 from gnomon.graph.tasks.regions import Region
@@ -35,8 +40,9 @@ from gnomon.graph.tasks.task import Buffers, Task
 from gnomon.ops.op import Op
 from gnomon.runtime.execution import threads
 from gnomon.runtime.execution.program import Step
-from gnomon.runtime.kernels.rebind import locator, pattern
-from gnomon.runtime.statements.family import OfKernel, OfProduct, read
+from gnomon.runtime.kernels.kernel import Count, counted
+from gnomon.runtime.kernels.rebind import OfKernel, Values, locator, pattern
+from gnomon.runtime.statements.family import OfCall, read
 from gnomon.runtime.statements.growth import Growth, Pair, Pairs, paired
 
 Shape = tuple[int, ...]
@@ -44,12 +50,13 @@ Shape = tuple[int, ...]
 MOST = 8  # kin of one structure, and structures of one graph
 SAMPLES = 3  # kept of one structure: of some, sizes that are equal by chance make other kernels
 NOWHERE = Buffer(())
+COUNTING = Map, Cast, Broadcast, Philox, Reduce, Reshape, Transpose  # sizes are loops alone
 
 
 class Done(NamedTuple):
     """What the steps of a task do with operands of so many bytes; None: that cannot be told."""
 
-    steps: Sequence[OfKernel | OfProduct] | None
+    steps: Sequence[OfKernel | OfCall] | None
     nbytes: int
 
 
@@ -58,20 +65,25 @@ class Sample:
 
     def __init__(self, net: Network, layout: Layout) -> None:
         roles = {id(b): k for k, b in enumerate(_callers(net))}
-        every = dict.fromkeys(e for t in layout.tasks for e in (*t.reads, *t.made))
+        kept = [e for read in layout.kept.values() for e in read]
+        tasks = (*layout.prepare, *layout.tasks)
+        every = dict.fromkeys([*kept, *(e for t in tasks for e in (*t.reads, *t.made))])
         number = {e: k for k, e in enumerate(every)}
         used = [e for e in every if e not in layout.stores]
-        self.sizes, self.shapes = _sizes(net), _shapes(net)
+        self.sizes, self.shapes, self.said = _sizes(net), _shapes(net), _said(net)
+        self.spans = [free.spans for free in net.free.values()]
+        windowed = [node for node, free in net.free.items() if free.spans]
+        self.plain = {node.op for node in net.graph.topo} - {node.op for node in windowed}
         self.owners, self.counts = layout.draws.owners, tuple(layout.draws.counts)
         self.specs = {e: layout.buffers.spec(e) for e in used}
         self.roles = {e: k for e in used if (k := roles.get(id(layout.buffers[e]))) is not None}
         self.stores = {e: roles[id(d.dest)] for e, d in layout.stores.items()}
         self.heads = [k for k, e in enumerate(net.heads) if e in layout.heads]
         self.structure = (
-            [_structure(t, number) for t in layout.tasks],
+            [_structure(t, number) for t in tasks],
             [(s.dtype, len(s.shape), self.roles.get(e)) for e, s in self.specs.items()],
             [(number[e], k, layout.stores[e].saver) for e, k in self.stores.items()],
-            [{number[e] for e in part} for part in (layout.homes, layout.added)],
+            [{number[e] for e in part} for part in (layout.homes, layout.added, layout.kept)],
             (layout.forward, layout.repeat, layout.repeatable, self.heads, self.owners),
         )
         self.regions = _numbered(layout)
@@ -94,7 +106,7 @@ class Sample:
     @property
     def is_complete(self) -> bool:
         """Whether the steps of all tasks were made."""
-        return len(self.done) == len(self.rest.tasks)
+        return len(self.done) == len(self.rest.tasks) + len(self.rest.prepare)
 
 
 def _structure(task: Task, number: dict[Entry, int]) -> tuple[Any, ...]:
@@ -123,15 +135,28 @@ def _sizes(net: Network) -> Shape:
     return tuple([n for b in net.inputs.values() for n in b.shape])
 
 
-def _shapes(net: Network) -> list[Shape]:
-    return [net.shapes[e] for node in net.graph.topo for e in node.entries()]
+def _shapes(net: Network) -> Shape:
+    """The sizes of all values, which are inferred."""
+    return tuple([n for node in net.graph.topo for e in node.entries() for n in net.shapes[e]])
+
+
+def _said(net: Network) -> Shape:
+    """What operators say of their work beside."""
+    return tuple([n for free in net.free.values() for n in free.said])
 
 
 class Work(NamedTuple):
-    """What is done by a step, and the numbers that it is given anew."""
+    """What is done by a step, and the numbers that it is given anew; `counts` come of them."""
 
-    step: OfKernel | OfProduct
+    step: OfKernel | OfCall
     grown: dict[Hashable, Pair]
+    counts: dict[Hashable, Count]
+
+    def values(self, numbers: dict[Pair, int]) -> Values:
+        """What is put in."""
+        found = {name: numbers[pair] for name, pair in self.grown.items()}
+        counts = {name: c._replace(whole=found[name]).word for name, c in self.counts.items()}
+        return found | counts
 
 
 class Kin:
@@ -142,7 +167,6 @@ class Kin:
     ) -> None:
         self.growth, self.last, self.work = growth, last, work
         self.counts = paired(first.counts, last.counts)  # of draws
-        self.shapes = [paired(*each) for each in zip(first.shapes, last.shapes, strict=True)]
         specs = zip(first.specs.values(), last.specs.items(), strict=True)
         self.specs = {
             e: (paired(a.shape, b.shape), paired(a.strides, b.strides)) for a, (e, b) in specs
@@ -152,13 +176,15 @@ class Kin:
     def is_told(self) -> bool:
         """Whether it is clear what all numbers are for other sizes."""
         parts = (part for both in self.specs.values() for part in both)
-        return all(map(self.growth.tells, chain([self.counts], self.shapes, parts)))
+        return all(map(self.growth.tells, chain([self.counts], parts)))
 
     def layout(self, net: Network, mode: Mode, draws: Draws) -> Layout | None:
         """The layout of a network of this structure; None where its sizes are none of these."""
-        numbers, last, callers = self.growth.numbers(_sizes(net)), self.last, _callers(net)
-        if numbers is None or _shapes(net) != [_put(p, numbers) for p in self.shapes]:
+        numbers = self.growth.numbers(_sizes(net), (*_shapes(net), *_said(net)))
+        ready = None if numbers is None else self._ready(numbers)
+        if numbers is None or ready is None:
             return None
+        last, callers = self.last, _callers(net)
         buffers = Buffers({}, {})
         for head, buffer in net.heads.items():
             buffers.put(head, buffer)
@@ -177,25 +203,34 @@ class Kin:
         made = replace(every, mode=mode, buffers=buffers, draws=draws, stores=stores, heads=heads)
         for owner, count in zip(last.owners, _put(self.counts, numbers), strict=True):
             draws.of(owner).state(count)
-        plan_memory(made, frozenset([Entry(n, 0) for n in net.graph.arguments]), last.regions)
-        made.resized = Resized(self, numbers)
+        arguments = [*every.kept, *(Entry(n, 0) for n in net.graph.arguments)]
+        plan_memory(made, frozenset(arguments), last.regions)
+        made.resized = Resized(self, ready)
         return made
+
+    def _ready(self, numbers: dict[Pair, int]) -> dict[Task, list[Any]] | None:
+        """What each step is made of; None where a library does not do the same with that."""
+        found = dict[Task, list[Any]]()
+        for task, parts in self.work.items():
+            ready = found[task] = [work.step.ready(work.values(numbers)) for work in parts]
+            if None in ready:
+                return None
+        return found
 
 
 class Resized:
     """Makes the steps of a layout whose numbers were put in."""
 
-    def __init__(self, kin: Kin, numbers: dict[Pair, int]) -> None:
-        self._kin, self._numbers = kin, numbers
+    def __init__(self, kin: Kin, ready: dict[Task, list[Any]]) -> None:
+        self._kin, self._ready = kin, ready
 
     def steps(self, task: Task, operands: Sequence[Buffer]) -> list[Step]:
         """The steps of a task on operands that have memory."""
         times = sum(map(size_of, operands)) / max(self._kin.last.done[task].nbytes, 1)
-        found = []
-        for step, grown in self._kin.work[task]:
-            owned = [operands[w.operand] for w in step.where]
-            values = {name: self._numbers[pair] for name, pair in grown.items()}
-            found.append(step.made([b.address for b in owned], values, times, owned))
+        found: list[Step] = []
+        for work, ready in zip(self._kin.work[task], self._ready[task], strict=True):
+            owned = [operands[w.operand] for w in work.step.where]
+            found += work.step.made([b.address for b in owned], ready, times, owned)
         return found
 
 
@@ -205,35 +240,57 @@ def _put(pairs: Pairs, numbers: dict[Pair, int]) -> Shape:
 
 def related(first: Sample, last: Sample) -> Kin | None:
     """Two complete samples as kin; None where they do not tell of others."""
-    growth = Growth(first.sizes, last.sizes)
-    if not growth.is_clear or first.structure != last.structure:
+    if first.structure != last.structure or len(first.said) != len(last.said):
         return None
-    work = {}
-    tasks = zip(first.rest.tasks, last.rest.tasks, strict=True)
-    for then, now in tasks:
+    shapes, said = paired(first.shapes, last.shapes), paired(first.said, last.said)
+    growth = Growth(first.sizes, last.sizes, shapes, said)
+    if not growth.is_clear:
+        return None
+    work, windows = {}, first.spans != last.spans
+    both = [(*sample.rest.prepare, *sample.rest.tasks) for sample in (first, last)]
+    for then, now in zip(*both, strict=True):
         found = _work(growth, first.done[then].steps, last.done[now].steps)
-        if found is None:
+        if found is None or (windows and not _counts(now, found, last.plain)):
             return None
         work[now] = found
     kin = Kin(growth, first, last, work)
     return kin if kin.is_told else None
 
 
+def _counts(task: Task, work: list[Work], plain: set[Any]) -> bool:
+    """Whether a task does the same where windows go along other sizes: by a library, or by rules
+    that look at no size, or where its operators, `plain` ones, have no windows."""
+    if all(isinstance(w.step, OfCall) for w in work):
+        return True
+    if all(getattr(node.op, "op", node.op) in plain for node in task.nodes):
+        return True
+    nodes = () if task.form is None else task.form.nodes
+    return all(isinstance(node, COUNTING) for node in nodes if node.children)
+
+
 def _work(growth: Growth, then: Any, now: Any) -> list[Work] | None:
     """What is done by the steps of a task in two samples; None where that is not the same."""
     if then is None or now is None or len(then) != len(now):
         return None
-    found = []
-    for a, b in zip(then, now, strict=True):
-        if not b.is_like(a):
-            return None
-        before, grown = a.values(), {}
-        for name, n in b.values().items():
-            if n != before[name] and name[0] not in ("leaf", "scratch", "tasks"):
-                grown[name] = before[name], n
-        if any(name[0] == "scalar" for name in grown) or not growth.tells(grown.values()):
-            return None
-        found.append(Work(b, grown))
+    found = [_grown(a, b) for a, b in zip(then, now, strict=True)]
+    told = [work for work in found if work is not None and growth.tells(work.grown.values())]
+    return told if len(told) == len(found) else None
+
+
+def _grown(then: OfKernel | OfCall, now: OfKernel | OfCall) -> Work | None:
+    """What a step of two samples is given; None where it is not one, or a number is no count."""
+    if not now.is_like(then):
+        return None
+    before, found = then.values(), Work(now, {}, {})
+    for name, n in now.values().items():
+        if n == before[name] or name[0] in ("leaf", "scratch", "tasks"):
+            continue
+        found.grown[name] = before[name], n
+        if name[0] == "scalar":
+            first, last = counted(before[name]), counted(n)
+            if first is None or last is None or first[1:] != last[1:]:
+                return None
+            found.grown[name], found.counts[name] = (first.whole, last.whole), last
     return found
 
 
@@ -265,7 +322,7 @@ class Known:
         """Note a layout that was made the usual way."""
         native = all(t.is_expression for t in layout.tasks)
         hopeful = self.kin or self.taken < MOST  # some of the first were kin
-        if hopeful and native and not layout.prepare:
+        if hopeful and native:
             self.taken += 1
             made = layout.noted = Sample(net, layout)
             others = [s for s in self.samples if s.sizes != made.sizes]
@@ -309,7 +366,7 @@ def _outline(net: Network, mode: Mode, draws: Draws) -> Hashable:
     """All that decides of a layout beside the sizes that do nothing but count; None: any size."""
     callers = _callers(net)
     nodes = [n for n in net.graph.topo if n.op is not None]
-    decides = [decisive(n.op, [net.shapes[e] for e in n.inputs], mode) for n in nodes]
+    decides = [decisive(n, net, mode) for n in nodes]
     same = pattern([b for b in callers if b.address])
     dense = all(b.contiguous and b.device == "cpu" for b in callers)
     if None in decides or same is None or not dense:
@@ -321,12 +378,13 @@ def _outline(net: Network, mode: Mode, draws: Draws) -> Hashable:
     return how, tuple(decides), same, kept, types
 
 
-def decisive(op: Any, shapes: Sequence[Shape], mode: Mode) -> Hashable:
+def decisive(node: Node, net: Network, mode: Mode) -> Hashable:
     """The sizes by which an operator, or its gradient, decides; None where any may be one."""
+    op, shapes = node.op, [net.shapes[e] for e in node.inputs]
     if not isinstance(op, Op) or not op.is_expression or (op.guard and op.guard(*shapes)):
         return None
     if op.free is not None:
-        free = op.free(*shapes)
+        free = net.free.get(node)
         return None if free is None else free.fixed
     if mode.differentiate and not op.derives:
         return None

@@ -54,7 +54,8 @@ class Cell:
     """A kind of recurrent layer.
 
     `gates` are the rows of its weights in units of the state's size. Where it is `apart`, a gate
-    needs what comes from the state for itself; otherwise only the sum counts.
+    needs what comes from the state for itself; otherwise only the sum counts. Where it `carries`,
+    a part of a state's gradient reaches the state before without a product.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Cell:
     step: Callable[[Parts, Parts, Any, Any], After]
     gradient: Callable[[Kept, Any, Any], Back]
     apart: bool = False
+    carries: bool = False
     has_cell: bool = False
 
 
@@ -142,6 +144,6 @@ CELLS = {
         Cell("rnn_relu", 1, _plain_step(fn.relu), _relu_gradient),
         Cell("rnn_tanh", 1, _plain_step(fn.tanh), _tanh_gradient),
         Cell("lstm", 4, _lstm_step, _lstm_gradient, has_cell=True),
-        Cell("gru", 3, _gru_step, _gru_gradient, apart=True),
+        Cell("gru", 3, _gru_step, _gru_gradient, apart=True, carries=True),
     )
 }

@@ -234,7 +234,7 @@ class Recurrence(Call):
         }
         if self.packed:
             for name in y.weights:
-                expected[name] = _in_panels(expected[name], self.w_in.shape[-1])
+                expected[name] = in_panels(expected[name], self.w_in.shape[-1])
         for name, shape in expected.items():
             operand = getattr(self, name)
             if operand is None:
@@ -434,7 +434,7 @@ def panels(matrix: Expr, columns: int) -> Expr:
 
     The last panel is filled up with zeros.
     """
-    count, k, _ = _in_panels(matrix.shape, columns)
+    count, k, _ = in_panels(matrix.shape, columns)
     filled = pad(matrix, (0, 0), (-matrix.shape[0] % columns, 0))
     return transpose(reshape(filled, (count, columns, k)), (0, 2, 1))
 
@@ -448,7 +448,7 @@ def _unpacked(weights: Expr, rows: int) -> Expr:
     return slice_(matrix, (0,), (rows,))
 
 
-def _in_panels(shape: Shape, columns: int) -> Shape:
+def in_panels(shape: Shape, columns: int) -> Shape:
     """The shape of the panels of a matrix of this shape."""
     return -(-shape[0] // max(columns, 1)), shape[1], columns
 

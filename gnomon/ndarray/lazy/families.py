@@ -156,12 +156,13 @@ def _is_plain(work: Work) -> bool:
 
 def _counted(what: Hashable, free: Free | None, work: Work) -> Outline | None:
     """Work of which these sizes do nothing but count, equal ones being one."""
-    if free is None or min(free.sizes, default=0) < 2 or 0 in free.fixed:
+    if free is None or min(free.sizes, default=0) < 2 or 0 in (*free.fixed, *free.spans):
         return None
     types = [(x.dtype, len(x.shape)) for x in work.layouts]
-    every = [*_runs(free.sizes), *free.fixed]  # kernels take equal ones as one
+    fixed = *free.fixed, *free.spans
+    every = [*_runs(free.sizes), *fixed]  # kernels take equal ones as one
     libraries = config.get("onednn")  # products count on those that there were
-    key = (what, tuple(map(every.index, every)), free.fixed, libraries, *types)
+    key = (what, tuple(map(every.index, every)), fixed, libraries, *types)
     return Outline(key, (), free.sizes, maps=False, free=free)
 
 

@@ -157,7 +157,8 @@ class Recipe(Frozen):
     """A `Work` ready to be done: `run(addresses)` of operands and draws, then the numbers' words.
 
     `fast_path` does the same in one native call, if that is short, by the record at `address`; the
-    first run of a family's member goes by the family's. `brief`, once it is known to be quick, where no other code does it at that time.
+    first run of a family's member goes by the family's. `brief`, once it is known to be quick, does
+    it where no other code runs at that time.
     """
 
     __slots__ = (

@@ -10,7 +10,7 @@ from gnomon.dtype import DType, float32
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, cast
 from gnomon.ops.case import case
-from gnomon.ops.infer import Shapes, Types, normal_axis, times
+from gnomon.ops.infer import Free, Shape, Shapes, Types, normal_axis, times
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import param
 from gnomon.ops.reduce import Axes, mean_and_variance, total
@@ -58,6 +58,10 @@ class BatchNorm(Op):
         t.same("data", "output")
         for name in (*INPUTS[1:], "mean", "var"):
             t[name] = statistics_dtype(t.need("data"))
+
+    def free(self, data: Shape, *others: Shape) -> Free:
+        axis = normal_axis(self.name, self.axis, len(data))
+        return Free((*data[:axis], *data[axis + 1 :]), data[axis : axis + 1])
 
     def batch(self, train: bool) -> bool:
         """Whether mean and variance are those of the batch."""
@@ -130,6 +134,7 @@ class BatchNormWithReLU(BatchNorm):
     """`BatchNorm`, of whose result what is negative is 0."""
 
     cases = (case((4, 3, 2), (3,), (3,), (3,), (3,), low=0.2, fix_gamma=False),)
+    free = BatchNorm.free
 
     def forward(
         self, data: Expr, gamma: Expr, beta: Expr, *states: Expr, train: bool = False

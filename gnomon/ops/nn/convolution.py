@@ -105,7 +105,8 @@ class Convolution(Op):
         return [window.places(*row) for row in rows]
 
     def free(self, data: Shape, weight: Shape, bias: Shape = ()) -> Free:
-        return Free(data[:1], (*data[1:], *weight))
+        n, c, *space = window.ordered(data, self.order)
+        return Free((n,), (c, *weight), spans=tuple(space))
 
     def forward(self, data: Expr, weight: Expr, bias: Expr | None = None) -> Expr:
         x, w = window.turned(data, self.order), window.turned(weight, self.weight_order)

@@ -98,7 +98,9 @@ class Deconvolution(Op):
         s["data"] = (s.need("output")[0], s.need("weight")[0], *space)
 
     def free(self, data: Shape, weight: Shape, bias: Shape = ()) -> Free:
-        return Free(data[:1], (*data[1:], *weight))
+        if any(self.target_shape):  # what is cut off follows from the sizes
+            return Free(data[:1], (*data[1:], *weight))
+        return Free(data[:1], (data[1], *weight), spans=data[2:])
 
     def forward(self, data: Expr, weight: Expr, bias: Expr | None = None) -> Expr:
         n = len(self.kernel)

@@ -105,7 +105,8 @@ class Pooling(Op):
         return (size + 2 * pad - kernel + over) // stride + 1
 
     def free(self, data: Shape) -> Free:
-        return Free(data[:1], data[1:])
+        n, c, *space = window.ordered(data, self.order(len(data)))
+        return Free((n,), (c,), spans=tuple(space))
 
     def forward(self, data: Expr) -> Expr:
         order = self.order(data.ndim)

@@ -170,7 +170,12 @@ class RNN(Op):
             t["sequence_length"] = t.need("data")
 
     def free(self, data: Shape, *others: Shape) -> Free:
-        return Free(data[:2], data[2:])
+        said, (steps, batch, _) = [data[0] + 1], data  # one state more than steps
+        for y in dict.fromkeys(p.layer for p in self.places(*data)):
+            for areas in (y.areas(), replace(y, wanted=False).areas(), y.gradients()):
+                said += [*areas.starts.values(), areas.size]
+            said.append(y.areas().starts.get("c", 0) + steps * batch * self.state_size)  # the last
+        return Free(data[:2], data[2:], tuple(said))
 
     def forward(
         self,

@@ -155,12 +155,13 @@ class Step:
     `function` is the address of a native `void f(void *)`, `block` that of its argument block,
     `keep` whatever must live as long as the step (code, blocks, storage); `name`, `bytes` moved
     and `flops` done are for profiles, `status` for steps that may fail, `work` estimates how long
-    it takes (see `kernel.GRAIN`). `seconds` is the shortest time that it was seen to take.
+    it takes (see `kernel.GRAIN`). `seconds` is the shortest time that it was seen to take. Steps of
+    a library have their call's `Invoke` as their `origin`, by which they are made for other sizes.
     """
 
     __slots__ = (
         "_arguments", "_call", "_spare", "block", "bytes", "flops", "function", "keep", "name",
-        "seconds", "status", "work",
+        "origin", "seconds", "status", "work",
     )  # fmt: skip
 
     _spare: list[Any] | None  # tasks that may be entered again; None where none is to be kept
@@ -186,6 +187,7 @@ class Step:
         self.status = status
         self.work = work
         self.seconds: float | None = None
+        self.origin: Any = None
         self._spare = None
         self._call = function(function_address)
         self._arguments = (pointer(block),)

@@ -8,11 +8,12 @@ block belongs to one step, never to the kernel.
 from __future__ import annotations
 
 import struct
+import sys
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from gnomon.base import Later
-from gnomon.dtype import DType
+from gnomon.dtype import DType, float32, float64
 from gnomon.expr.node import Buffer, Scalar
 from gnomon.expr.term import cast_number, compute_dtype
 from gnomon.ground.levels import CACHE_BYTES
@@ -335,6 +336,36 @@ def bits(scalar: Scalar) -> int:
         return int(_HALF_WORD.unpack(_FLOAT.pack(value))[0])
     except OverflowError:  # beyond float32's range is infinity
         return int(_HALF_WORD.unpack(_FLOAT.pack(float("inf") if value > 0 else -float("inf")))[0])
+
+
+class Count(NamedTuple):
+    """A number of kernels that comes of a whole one above 0: this or its inverse, as a float.
+
+    >>> count = Count(12, True, float32)
+    >>> counted(count.word) == count, count._replace(whole=10).word == bits(Scalar(0.1, float32))
+    (True, True)
+    """
+
+    whole: int
+    inverse: bool
+    dtype: DType
+
+    @property
+    def word(self) -> int:
+        """What a slot for it holds."""
+        return bits(Scalar(1 / self.whole if self.inverse else self.whole, self.dtype))
+
+
+def counted(word: int) -> Count | None:
+    """What a slot for floats holds, where that comes of a whole number."""
+    single = 0 <= word < 1 << 31
+    packed = _HALF_WORD.pack(word) if single else _WORD.pack(word)
+    value: float = (_FLOAT if single else _DOUBLE).unpack(packed)[0]
+    if not 2 * sys.float_info.min < value < float("inf"):
+        return None
+    inverse = value < 1
+    made = Count(round(1 / value if inverse else value), inverse, float32 if single else float64)
+    return made if made.word == word else None
 
 
 _WORD, _HALF_WORD = struct.Struct("<q"), struct.Struct("<i")

@@ -6,9 +6,9 @@ statements differ by their operands' addresses alone, and so do the argument blo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gnomon.expr.node import Buffer
 from gnomon.plan.cut import reach
@@ -17,6 +17,7 @@ from gnomon.runtime.execution.program import Step
 from gnomon.runtime.kernels.kernel import Kernel
 
 Make = Callable[[], list[Step]]
+Values = Mapping[Any, int]
 
 
 class Where(NamedTuple):
@@ -24,6 +25,74 @@ class Where(NamedTuple):
 
     operand: int
     offset: int
+
+
+Locate = Callable[[int], Where | None]  # where an address lies among operands
+
+
+class OfKernel:
+    """A step of a kernel."""
+
+    def __init__(self, step: Step, where: Sequence[Where]) -> None:
+        self.where, self._name, self._bytes = where, step.name, step.bytes
+        self.kernel, block, _, _, _, self.dims = step.keep
+        self._words = tuple(block.words)
+
+    def values(self) -> dict[Any, int]:
+        """What its slots hold, and where leaves are within operands."""
+        args = self.kernel.signature.args
+        held = dict(zip(args, self._words[len(self._words) - len(args) :], strict=True))
+        return {**held, **{("offset", k): w.offset for k, w in enumerate(self.where)}}
+
+    def is_like(self, other: Any) -> bool:
+        """Whether both are one kernel, on the same operands."""
+        if not isinstance(other, OfKernel) or self.kernel is not other.kernel:
+            return False
+        return [w.operand for w in self.where] == [w.operand for w in other.where]
+
+    def words(self, values: Values) -> tuple[list[int], int] | None:
+        """What its block holds with these values, and the work; see `Kernel.words`."""
+        found: tuple[list[int], int] | None = self.kernel.words(self._words, values)
+        return found
+
+    def blank(self) -> Step:
+        """The same with nothing in its block."""
+        step: Step = self.kernel.blank(self._name, len(self._words))
+        return step
+
+    def ready(self, values: Values) -> Values:
+        """What the step of other values is made of: these."""
+        return values
+
+    def made(
+        self, operands: Sequence[int], values: Values, times: float, owned: Sequence[Buffer] = ()
+    ) -> list[Step]:
+        """The same with these values, so many times as large, on operands at other addresses, one
+        for each leaf. These belong to the buffers `owned`, or are kept by others.
+        """
+        given = dict(values)
+        for k, (at, w) in enumerate(zip(operands, self.where, strict=False)):
+            given["leaf", k] = at + given.pop(("offset", k), w.offset)
+        moved = round(self._bytes * times)
+        return [self.kernel.resized(self._name, self._words, given, moved, owned)]
+
+
+def kernel_of(step: Step, locate: Locate) -> OfKernel | None:
+    """The kernel that a step runs; None where there is none, or it has other operands."""
+    keep = step.keep
+    if type(step) is not Step or Kernel.of(step) is None:
+        return None
+    words, args = list(keep[1].words), keep[0].signature.args
+    held = dict(zip(args, words[len(words) - len(args) :], strict=True))
+    own = [held.get(("leaf", k), b.address) for k, b in enumerate(keep[3])]
+    leaves = every_of(own, locate)
+    return None if leaves is None else OfKernel(step, leaves)
+
+
+def every_of(addresses: Sequence[int], locate: Locate) -> list[Where] | None:
+    """Where all addresses lie; None where one lies elsewhere."""
+    found = [where for at in addresses if (where := locate(at)) is not None]
+    return found if len(found) == len(addresses) else None
 
 
 class Made(NamedTuple):
@@ -82,7 +151,7 @@ def pattern(operands: Sequence[Buffer]) -> tuple[int, ...] | None:
     return same if spans and spans[-1][0] < spans[-1][1] else None
 
 
-def locator(operands: Sequence[Buffer]) -> Callable[[int], Where | None]:
+def locator(operands: Sequence[Buffer]) -> Locate:
     """Which of the operands an address is in: the first; None where in none."""
     spans = [reach(b) for b in operands]
 

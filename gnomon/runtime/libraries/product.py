@@ -7,7 +7,7 @@ three addresses can change.
 from __future__ import annotations
 
 import struct
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from gnomon import dtype as dtypes
@@ -19,7 +19,6 @@ from gnomon.runtime.execution.program import Step, estimated
 from gnomon.runtime.ffi import Block
 
 _LIMIT = 1 << 31  # libraries' integers have 32 bits
-SIZES = ("m", "n", "k", "batch", "lda", "ldb", "ldc")  # what `Product.resized` takes
 
 
 @record()
@@ -69,12 +68,6 @@ class Product:
         """What is moved where each operand is moved once."""
         elements = self.m * self.k + self.k * self.n + self.m * self.n
         return self.dtype.size * elements * self.batch
-
-    def resized(self, sizes: Mapping[Hashable, int]) -> Product:
-        """The same of other sizes and distances of rows; the matrices of a batch have no gaps."""
-        given: Any = {name: sizes.get(name, getattr(self, name)) for name in SIZES}
-        kept = ("transpose_a", "transpose_b", "alpha", "beta", "name", "packed")
-        return product(self.dtype, **given, **{name: getattr(self, name) for name in kept})
 
 
 def product(

@@ -63,10 +63,11 @@ def supported(call: Call) -> bool:
 
 
 def _readable(call: Call) -> bool:
-    """Whether weights that lie in panels lie in those of this machine's tiles."""
+    """Whether weights that lie in panels lie in those of this machine's tiles, and so pay."""
     if not isinstance(call, Recurrence) or not call.packed:
         return True
-    return tile.packs(call.dtype) and call.w_in.shape[-1] == tile.columns(call.dtype)
+    pays = packs_forward(call.layer, call.dtype)
+    return pays and call.w_in.shape[-1] == tile.columns(call.dtype)
 
 
 def steps(invoke: Invoke) -> list[Step]:
@@ -110,7 +111,7 @@ def _forward(work: Work, call: Recurrence, out: Buffer) -> None:
     arrays = {name: area(out, areas, name) for name in areas.shapes}
     for name, value in (("h", call.h0), ("c", call.c0)):
         if value is not None:
-            work.kernel([Store(slot(arrays[name], y.first), "saveto", value)], "state")
+            _begin(work, slot(arrays[name], y.first), value)
     matrices: dict[str, Any] = {name: getattr(call, name) for name in y.weights}
     if call.packed:
         packed, how = True, {"packed": True}
@@ -129,11 +130,13 @@ class _Forward:
 
     def __init__(self, call: Recurrence, arrays: dict[str, Buffer], begin: int, end: int) -> None:
         self.layer = replace(call.layer, batch=end - begin)
+        self.alike = "step", replace(self.layer, steps=0, inputs=0, reverse=False)
         self.rows = begin, end
         self.arrays = {name: part(array, 1, begin, end) for name, array in arrays.items()}
         self.length = length_of(call, begin, end)
         gates = self.layer.cell.gates
         biases: Any = call.b_in, call.b_hid
+        self.biases = list(biases)
         self.bias_in, self.bias_hid = (
             [broadcast_axis(e, (end - begin, self.layer.hidden), 1) for e in parts(b, gates)]
             for b in biases
@@ -175,14 +178,19 @@ class _Forward:
         gates = {name: slot(array, t - first) for name, array in whole.items()}
         into = gates["apart" if cell.apart else "gates"]
         work.product(slot(h, before), weights["w_hid"], into, beta=0.0 if cell.apart else 1.0)
-        work.kernel(self._stores(gates, t, before, after), cell.name)
+        states = [slot(s, k) for s in (h, c) if s is not None for k in (before, after)]
+        make = partial(self._stores, gates, t, before, after)
+        if self.length is None:
+            operands = [*gates.values(), *states, *self.biases]
+            work.alike(self.alike, operands, make, cell.name)
+        else:
+            work.kernel(make(), cell.name)
         if "raw" in gates:
             work.product(gates["raw"], weights["w_out"], slot(h, after))
             on = self._active(t, self.layer.state)
             if on is not None:
                 new = projected(slot(h, after), slot(h, before), on)
                 work.kernel([Store(slot(h, after), "saveto", new)], "projection")
-        states = [slot(s, k) for s in (h, c) if s is not None for k in (before, after)]
         return [*gates.values(), *states]
 
     def _stores(self, gates: dict[str, Buffer], t: int, before: int, after: int) -> list[Store]:
@@ -215,6 +223,13 @@ def length_of(call: Any, begin: int, end: int) -> Expr | None:
     return None if call.length is None else part(call.length, 0, begin, end)
 
 
+def _begin(work: Work, dest: Buffer, value: Any) -> None:
+    """Let states, or their gradients, begin with a value; None: zeros."""
+    start = Scalar(0.0, work.dtype) if value is None else value
+    operands = [dest] if value is None else [dest, value]
+    work.alike("state", operands, lambda: [Store(dest, "saveto", start)], "state")
+
+
 def _backward(work: Work, call: RecurrenceGradient, out: Buffer) -> None:
     """Add the steps of a gradient: the states' gradients are carried in their final places."""
     y, areas = call.layer, call.layer.gradients()
@@ -224,8 +239,7 @@ def _backward(work: Work, call: RecurrenceGradient, out: Buffer) -> None:
     for name, value in (("h0", call.dh), ("c0", call.dc)):
         dest = grads.get(name)
         if dest is not None:
-            start = Scalar(0.0, work.dtype) if value is None else value
-            work.kernel([Store(dest, "saveto", start)], "state")
+            _begin(work, dest, value)
     dy = work.dense(call.dy)
     matrices = {name: (getattr(call, name), False) for name in y.weights if name != "w_in"}
     packed = work.packs(y, sum(prod(y.weights[name]) for name in matrices))
@@ -262,6 +276,7 @@ class _Backward:
         end: int,
     ) -> None:
         self.layer = replace(call.layer, batch=end - begin)
+        self.alike = "gradient", replace(self.layer, steps=0, inputs=0, reverse=False)
         self.rows = begin, end
         self.kept = {name: part(array, 1, begin, end) for name, array in kept.items()}
         states = {n: part(a, 0, begin, end) for n, a in grads.items() if n in ("h0", "c0")}
@@ -292,20 +307,25 @@ class _Backward:
         after: int,
     ) -> list[Buffer]:
         """Add what is done at one time."""
-        name, kept, top = f"{self.layer.cell.name} gradient", self.kept, []
-        g, stores = slot(dy, t) + self.dh, list[Store]()
+        cell, kept, top = self.layer.cell, self.kept, []
+        g: Expr = slot(dy, t) + self.dh
         if self.top is not None and self.raw is not None:
-            top, stores = [slot(self.top, t)], self._projected(t, g)
-            work.kernel(stores, "projection gradient")
+            top = [slot(self.top, t)]
+            work.kernel(self._projected(t, g), "projection gradient")
             work.product(top[0], weights["w_out"], self.raw)
             g = self.raw
-        stores += (cell := self._stores(t, before, after, g))
-        work.kernel(cell, name)
-        carried = any(s.dest is self.dh for s in stores)  # the product adds to what is there
-        work.product(slot(self.apart, t), weights["w_hid"], self.dh, beta=float(carried))
         states = [slot(kept[n], k) for n in ("h", "c") if n in kept for k in (before, after)]
         gates = [slot(kept[n], t) for n in ("gates", "apart") if n in kept]
-        return [slot(self.z, t), slot(self.apart, t), slot(dy, t), *top, *gates, *states]
+        moved = [slot(self.z, t), slot(self.apart, t), slot(dy, t), *top, *gates, *states]
+        stay = [b for b in (self.dh, self.dc, self.raw) if b is not None]
+        make, name = partial(self._stores, t, before, after, g), f"{cell.name} gradient"
+        if self.length is None:
+            work.alike(self.alike, [*moved, *stay], make, name)
+        else:
+            work.kernel(make(), name)
+        carried = cell.carries or self.length is not None  # the product adds to what is there
+        work.product(slot(self.apart, t), weights["w_hid"], self.dh, beta=float(carried))
+        return moved
 
     def _projected(self, t: int, g: Expr) -> list[Store]:
         """What becomes of the gradient of a state that is a projection."""

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from itertools import starmap
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from gnomon.runtime.execution.parallel_chains import parallel_chains
 from gnomon.runtime.execution.program import Step
 from gnomon.runtime.execution.repeated import Moved, repeated
 from gnomon.runtime.kernels.cache import CACHE
+from gnomon.runtime.kernels.rebind import OfKernel, kernel_of, locator, pattern
 from gnomon.runtime.kernels.scratch import copied, temporary
 from gnomon.runtime.kernels.template import blocks_of
 from gnomon.runtime.libraries import gemm, tile
@@ -27,6 +28,7 @@ from gnomon.runtime.libraries.product import Product, product
 from gnomon.shape import prod
 
 _FEWEST = 3  # steps in time that native code goes through
+_KEPT = 1024  # kernels that are known
 _EARN = 64  # rows of all steps in time that packing the weights pays for
 
 
@@ -40,7 +42,11 @@ class Factor(NamedTuple):
 
 Time = tuple[int, int, int]  # a step in time, and the states before and after it, by number
 Make = Callable[..., list[Buffer]]
+Stores = Callable[[], Sequence[Store]]
 Chain = Sequence[Any]  # steps one after the other
+
+
+_known: dict[Hashable, OfKernel] = {}
 
 
 class Work(ABC):
@@ -65,6 +71,10 @@ class Work(ABC):
     @abstractmethod
     def kernel(self, stores: Sequence[Store], name: str) -> None:
         """One kernel with all these destinations."""
+
+    def alike(self, what: Hashable, operands: Sequence[Buffer], stores: Stores, name: str) -> None:
+        """The kernel of these stores; `what` says all about it but what the operands are."""
+        self.kernel(stores(), name)
 
     @abstractmethod
     def multiply(self, what: Product, a: Buffer, b: Buffer, c: Buffer) -> None:
@@ -142,6 +152,23 @@ class HostWork(Work):
     def kernel(self, stores: Sequence[Store], name: str) -> None:
         self.steps.append(_bound(stores, name))
 
+    def alike(self, what: Hashable, operands: Sequence[Buffer], stores: Stores, name: str) -> None:
+        """As `Work.alike`; where one was made before no expression is read."""
+        same = pattern(operands)
+        layouts = tuple([(b.shape, b.strides) for b in operands])
+        key = what, self.dtype, layouts, same
+        known = None if same is None else _known.get(key)
+        if known is not None:
+            owned = [operands[w.operand] for w in known.where]
+            self.steps += known.made([b.address for b in owned], {}, 1.0, owned)
+            return
+        self.kernel(stores(), name)
+        made = kernel_of(self.steps[-1], locator(operands))
+        if same is not None and made is not None:
+            if len(_known) >= _KEPT:
+                _known.clear()
+            _known[key] = made
+
     def multiply(self, what: Product, a: Buffer, b: Buffer, c: Buffer) -> None:
         made = gemm.step(what, keep=(a, b, c))
         made.bind(a.address, b.address, c.address)
@@ -172,7 +199,9 @@ class HostWork(Work):
             strides = (1, inner) if turned else (columns, 1)
             seen = Buffer((inner, columns), matrix.dtype, strides, matrix.address, matrix)
             panels, packing = tile.panels(seen)
-            chains.append(packing)
+            work = self.fresh()
+            work.alike("pack", [seen, panels], packing, "pack")
+            chains.append(work.steps)
             found[name] = Factor(panels, columns, {"packed": True})
         self.spread(chains, "pack")
         return found

@@ -7,7 +7,7 @@ few rows or the inner axis is short, that takes as long as the product.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from gnomon import dtype as dtypes
@@ -15,13 +15,11 @@ from gnomon.code import tiles
 from gnomon.dtype import DType
 from gnomon.expr.call import rnn
 from gnomon.expr.node import Buffer
-from gnomon.plan.statement import Store, Structure
+from gnomon.plan.statement import Store
 from gnomon.runtime.compiler import jit, objects
 from gnomon.runtime.compiler.host import baseline
 from gnomon.runtime.execution import threads
-from gnomon.runtime.execution.program import Step
 from gnomon.runtime.ffi import Block
-from gnomon.runtime.kernels.cache import CACHE
 from gnomon.runtime.kernels.scratch import temporary
 from gnomon.runtime.libraries.product import Product, ProductStep, bits
 
@@ -63,8 +61,8 @@ def packs(dtype: DType) -> bool:
     return dtype in _ELEMENTS and _has_fma()
 
 
-def panels(matrix: Buffer) -> tuple[Buffer, list[Step]]:
-    """`matrix` (k, n) as products that are `packed` read it, and the steps that write it so.
+def panels(matrix: Buffer) -> tuple[Buffer, Callable[[], list[Store]]]:
+    """Where `matrix` (k, n) is to lie as products that are `packed` read it, and what stores it so.
 
     A panel is as many columns as a tile has. What a tile reads of B is then one piece of memory,
     read from end to end: a product of 16 rows is done in two thirds of a library's time, which
@@ -72,11 +70,9 @@ def panels(matrix: Buffer) -> tuple[Buffer, list[Step]]:
     """
     strides = matrix.strides[::-1]
     turned = Buffer(matrix.shape[::-1], matrix.dtype, strides, matrix.address, matrix)
-    value = rnn.panels(turned, columns(matrix.dtype))
-    out = temporary(value)
-    stores = [Store(out, "saveto", value)]
-    structure = Structure(stores)
-    return out, [CACHE.get(stores, structure).bind(structure, "pack")]
+    wide = columns(matrix.dtype)
+    out = temporary(Buffer(rnn.in_panels(turned.shape, wide), matrix.dtype))
+    return out, lambda: [Store(out, "saveto", rnn.panels(turned, wide))]
 
 
 def columns(dtype: DType) -> int:

@@ -1,117 +1,166 @@
-"""Families: templates of the same kernels and products that differ in sizes and strides alone.
+"""Families: templates of the same kernels and calls that differ in sizes and strides alone.
 
 A kernel takes sizes and strides as arguments, so the template of a kernel's work for some sizes
 serves for all others whose statements have the same structure: the words of its block that hold
-them are written anew, with how the work is cut into tasks. A product is made anew by its sizes.
-Nothing is planned for that, and no expression is read. That two statements do have the same
-structure is for the caller to know.
+them are written anew, with how the work is cut into tasks. What a library does as a whole, a
+product or the steps of a recurrent layer, says what it was made for: it is made anew by its sizes,
+as it is for any, whatever its own steps are. Nothing is planned for that, and no expression is
+read. That two statements do have the same structure is for the caller to know.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gnomon.base import Later
-from gnomon.expr.node import Buffer
+from gnomon.base import GnomonError, Later
+from gnomon.expr.node import Buffer, set_address
+from gnomon.ground.record import fields_of
+from gnomon.plan.cut import Invoke
 from gnomon.runtime.execution.program import Step
-from gnomon.runtime.kernels.kernel import Kernel
-from gnomon.runtime.kernels.rebind import Where
+from gnomon.runtime.kernels.rebind import Locate, OfKernel, Values, Where, every_of, kernel_of
 from gnomon.runtime.kernels.template import SPACING, Place, Template
-from gnomon.runtime.libraries.product import SIZES, Product
 
 if TYPE_CHECKING:
-    from gnomon.runtime.libraries import gemm
-else:  # what has no product needs no library
-    gemm = Later("gnomon.runtime.libraries.gemm")
-
-Values = Mapping[Hashable, int]
-Locate = Callable[[int], Where | None]  # where an address lies among operands
+    from gnomon.runtime.libraries import calls
+else:  # what has no call needs no library
+    calls = Later("gnomon.runtime.libraries.calls")
 
 
 class Slot(NamedTuple):
     """What one of a family's steps is given: a kernel's argument, or the name of a size."""
 
     step: int
-    name: Any  # hashable: a pair or more words of a kernel's, one word of a product's
+    name: Any  # hashable: a pair or more words
 
 
-class OfKernel:
-    """A step of a kernel."""
+class Ready(NamedTuple):
+    """A call on buffers without memory, and how many bytes behind an operand each is to begin."""
 
-    def __init__(self, step: Step, where: Sequence[Where]) -> None:
-        self.where, self._name, self._bytes = where, step.name, step.bytes
-        self.kernel, block, _, _, _, self.dims = step.keep
-        self._words = tuple(block.words)
-
-    def values(self) -> dict[Hashable, int]:
-        """What its slots hold, and where leaves are within operands."""
-        args = self.kernel.signature.args
-        held = dict(zip(args, self._words[len(self._words) - len(args) :], strict=True))
-        return {**held, **{("offset", k): w.offset for k, w in enumerate(self.where)}}
-
-    def is_like(self, other: Any) -> bool:
-        """Whether both are one kernel, on the same operands."""
-        if not isinstance(other, OfKernel) or self.kernel is not other.kernel:
-            return False
-        return [w.operand for w in self.where] == [w.operand for w in other.where]
-
-    def words(self, values: Values) -> tuple[list[int], int] | None:
-        """What its block holds with these values, and the work; see `Kernel.words`."""
-        found: tuple[list[int], int] | None = self.kernel.words(self._words, values)
-        return found
-
-    def blank(self) -> Step:
-        """The same with nothing in its block."""
-        step: Step = self.kernel.blank(self._name, len(self._words))
-        return step
-
-    def made(
-        self, operands: Sequence[int], values: Values, times: float, owned: Sequence[Buffer] = ()
-    ) -> Step:
-        """The same with these values, so many times as large, on operands at other addresses, one
-        for each leaf. These belong to the buffers `owned`, or are kept by others.
-        """
-        given = dict(values)
-        for k, (at, w) in enumerate(zip(operands, self.where, strict=False)):
-            given["leaf", k] = at + given.pop(("offset", k), w.offset)
-        moved = round(self._bytes * times)
-        step: Step = self.kernel.resized(self._name, self._words, given, moved, owned)
-        return step
+    invoke: Invoke
+    buffers: list[Buffer]
+    offsets: list[int]
 
 
-class OfProduct:
-    """A library's step, of operands whose matrices of a batch have no gaps."""
+class OfCall:
+    """The steps of a library for one call on operands."""
 
     kernel, dims = None, ()
 
-    def __init__(self, product: Product, where: Sequence[Where]) -> None:
-        self._product, self.where = product, where
+    def __init__(self, invoke: Invoke, where: Sequence[Where]) -> None:
+        self.where, self._saver, self._scale = where, invoke.saver, invoke.scale
+        self._leaves = [(b.shape, b.strides, b.dtype) for b in _leaves(invoke)]
+        self._call = invoke.call.over_operands(self._buffers({})[:-1])  # which have no memory
+        self._static = invoke.call.static()
 
-    def values(self) -> dict[Hashable, int]:
-        """Its sizes by name."""
-        return {name: getattr(self._product, name) for name in SIZES}
+    def _buffers(self, values: Values) -> list[Buffer]:
+        """The operands, and what the result is stored in, with these sizes and strides."""
+        found = []
+        for k, (shape, strides, dtype) in enumerate(self._leaves):
+            sizes = [values.get(("size", k, axis), n) for axis, n in enumerate(shape)]
+            steps = [values.get(("distance", k, axis), n) for axis, n in enumerate(strides)]
+            found.append(Buffer(sizes, dtype, steps))
+        return found
+
+    def values(self) -> dict[Any, int]:
+        """Sizes and strides of its operands, where they are, and the numbers of the call itself."""
+        found: dict[Hashable, int] = {("offset", k): w.offset for k, w in enumerate(self.where)}
+        for k, (shape, strides, _) in enumerate(self._leaves):
+            found |= {("size", k, axis): n for axis, n in enumerate(shape)}
+            found |= {("distance", k, axis): n for axis, n in enumerate(strides)}
+        return found | {("number", *path): n for path, n in _numbers(self._static)}
 
     def is_like(self, other: Any) -> bool:
-        """Whether both are one product but for its sizes, on the same operands."""
-        if not isinstance(other, OfProduct) or self.where != other.where:
+        """Whether both are one call but for numbers, on the same operands."""
+        if not isinstance(other, OfCall) or type(self._call) is not type(other._call):
             return False
-        return self._product.resized(other.values()) == other._product
+        return self._kind() == other._kind() and self._given(other.values()) == other._static
+
+    def _kind(self) -> tuple[Any, ...]:
+        leaves = zip(self.where, self._leaves, strict=True)
+        operands = [(w.operand, len(shape), dtype) for w, (shape, _, dtype) in leaves]
+        present = [getattr(self._call, name) is None for name in self._call.roles().operands]
+        return operands, present, self._saver, self._scale
+
+    def _given(self, values: Values) -> tuple[Any, ...]:
+        """What the call is told beside operands, with these numbers."""
+        changed = {name[1:]: n for name, n in values.items() if name[0] == "number"}
+        found: tuple[Any, ...] = _with_numbers(self._static, changed) if changed else self._static
+        return found
+
+    def ready(self, values: Values) -> Ready | None:
+        """The same with these values, apart from where; None where the library does not do that."""
+        *operands, dest = buffers = self._buffers(values)
+        try:
+            call = type(self._call)(**self._fields(operands, self._given(values)))
+        except GnomonError:
+            return None
+        if call.shape != dest.shape or not calls.supported(call) or not calls.fits(call, dest):
+            return None
+        offsets = [values.get(("offset", k), w.offset) for k, w in enumerate(self.where)]
+        return Ready(Invoke(call, dest, self._saver, self._scale), buffers, offsets)
+
+    def _fields(self, operands: Sequence[Buffer], static: tuple[Any, ...]) -> dict[str, Any]:
+        roles, rest = self._call.roles(), iter(operands)
+        found: dict[str, Any] = dict(zip(roles.static, static, strict=True))
+        for name in roles.operands:
+            value = getattr(self._call, name)
+            if roles[name] == "many":
+                found[name] = tuple([next(rest) for _ in value])
+            else:
+                found[name] = None if value is None else next(rest)
+        return found
 
     def made(
-        self, operands: Sequence[int], values: Values, times: float, owned: Sequence[Buffer] = ()
-    ) -> Any:
-        """The same of other sizes, on operands at other addresses; see `OfKernel.made`."""
-        step = gemm.step(self._product.resized(values), owned)
-        step.bind(*[at + w.offset for at, w in zip(operands, self.where, strict=True)])
-        return step
+        self, operands: Sequence[int], ready: Ready, times: float, owned: Sequence[Buffer] = ()
+    ) -> list[Step]:
+        """As `OfKernel.made`, of what is `ready`, which has the operands from now on."""
+        for k, (buffer, at) in enumerate(zip(ready.buffers, operands, strict=True)):
+            set_address(buffer, at + ready.offsets[k], owned[k] if owned else None)
+        return calls.steps(ready.invoke)
+
+
+def _leaves(invoke: Invoke) -> list[Any]:
+    return [*invoke.call.children, invoke.dest]
+
+
+def _numbers(x: Any, path: tuple[Hashable, ...] = ()) -> Iterator[tuple[tuple[Hashable, ...], int]]:
+    """The whole numbers within tuples and records, each with where it is."""
+    if type(x) is int:
+        yield path, x
+    for name, part in _parts(x):
+        yield from _numbers(part, (*path, name))
+
+
+def _with_numbers(x: Any, numbers: Mapping[tuple[Hashable, ...], int]) -> Any:
+    """`x` with other numbers in these places."""
+    if () in numbers:
+        return numbers[()]
+    inner: dict[Hashable, dict[tuple[Hashable, ...], int]] = {}
+    for (first, *rest), n in numbers.items():
+        inner.setdefault(first, {})[tuple(rest)] = n
+    parts = [(name, part) for name, part in _parts(x) if name in inner]
+    changed: Any = {name: _with_numbers(part, inner[name]) for name, part in parts}
+    if isinstance(x, tuple):
+        return tuple([changed.get(k, part) for k, part in enumerate(x)])
+    return replace(x, **changed)
+
+
+def _parts(x: Any) -> list[tuple[Hashable, Any]]:
+    """What tuples and records consist of, by place or name."""
+    if isinstance(x, tuple):
+        return list(enumerate(x))
+    known = hasattr(x, "__dataclass_fields__")
+    return [(f.name, getattr(x, f.name)) for f in fields_of(type(x))] if known else []
 
 
 class Family:
     """What templates share, read off the `first` of them and its steps.
 
     >>> import numpy as np
-    >>> from gnomon.expr.node import Buffer
+    >>> from gnomon.expr.node import Buffer, set_address
     >>> from gnomon.runtime.statements.prepare import Store, prepare
     >>> def make(addresses):
     ...     source, dest = (Buffer((3,), address=a) for a in addresses)
@@ -125,7 +174,7 @@ class Family:
 
     __slots__ = ("_numbers", "bytes", "count", "places", "steps")
 
-    def __init__(self, first: Template, steps: Sequence[OfKernel | OfProduct]) -> None:
+    def __init__(self, first: Template, steps: Sequence[OfKernel | OfCall]) -> None:
         self.steps = steps
         self.count, self._numbers, self.bytes = first.count, first.numbers, first.bytes
         #: where addresses and numbers go; None where a library may take them elsewhere
@@ -159,11 +208,12 @@ class Family:
             given[k][name] = value
 
         def make(addresses: Sequence[int], which: int = 0) -> list[Step]:
-            made = []
+            made: list[Step] = []
             for step, mine in zip(self.steps, given, strict=True):
                 # where places are known, the first one's stand-ins serve
                 owners = [addresses[w.operand] for w in step.where] if places is None else ()
-                made.append(step.made(owners, mine, moved / self.bytes))
+                ready: Any = step.ready(mine)  # a library does the same for other sizes that count
+                made += step.made(owners, ready, moved / self.bytes)
             return made
 
         places = self.places
@@ -177,7 +227,7 @@ class Family:
 
 def family_of(template: Template) -> Family | None:
     """The family of a template that has not run yet; None where its work is something else than
-    kernels and products of operands, or takes numbers beside products."""
+    kernels and calls on operands, or takes numbers beside calls."""
     copy = template.reserve()
     template.give_back(copy)
 
@@ -192,39 +242,20 @@ def family_of(template: Template) -> Family | None:
     return family if family.places is not None or not template.numbers else None
 
 
-def read(steps: Sequence[Step], locate: Locate) -> list[OfKernel | OfProduct] | None:
+def read(steps: Sequence[Step], locate: Locate) -> list[OfKernel | OfCall] | None:
     """What steps do on operands; None where one does something else, or has temporaries."""
-    found = [made for step in steps if (made := _read(step, locate)) is not None]
-    return found if len(found) == len(steps) else None
+    found: list[OfKernel | OfCall] = []
+    for _, group in groupby(steps, lambda step: id(step.origin)):
+        own = list(group)
+        invoke, parts = own[0].origin, list[OfKernel | OfCall | None]()
+        parts += [kernel_of(s, locate) for s in own] if invoke is None else [_call(invoke, locate)]
+        for part in parts:
+            if part is None:
+                return None
+            found.append(part)
+    return found
 
 
-def _read(step: Step, locate: Locate) -> OfKernel | OfProduct | None:
-    keep = step.keep
-    if type(step) is Step and Kernel.of(step) is not None:
-        words, args = list(keep[1].words), keep[0].signature.args
-        held = dict(zip(args, words[len(words) - len(args) :], strict=True))
-        own = [held.get(("leaf", k), b.address) for k, b in enumerate(keep[3])]
-        leaves = _every(own, locate)
-        return None if leaves is None else OfKernel(step, leaves)
-    found = _multiplied(keep) if hasattr(step, "bind") else None
-    if found is None:
-        return None
-    product, operands = found[0], _every([b.address for b in found[1:]], locate)
-    if operands is None or product != product.resized({}):
-        return None
-    return OfProduct(product, operands)
-
-
-def _every(addresses: Sequence[int], locate: Locate) -> list[Where] | None:
-    """Where all addresses lie; None where one lies elsewhere."""
-    found = [where for at in addresses if (where := locate(at)) is not None]
-    return found if len(found) == len(addresses) else None
-
-
-def _multiplied(keep: Any) -> Any:
-    """The product that a step computes and its operands, of what it keeps; None: no product."""
-    if not isinstance(keep, (tuple, list)):
-        return None
-    if keep and isinstance(keep[0], Product):
-        return keep
-    return next((found for x in keep if (found := _multiplied(x)) is not None), None)
+def _call(invoke: Invoke, locate: Locate) -> OfCall | None:
+    leaves = every_of([b.address for b in _leaves(invoke)], locate)
+    return None if leaves is None else OfCall(invoke, leaves)

@@ -91,6 +91,8 @@ def _steps(
         if isinstance(piece, Invoke):
             made = backend.libraries.steps(piece)
             _hold(made, [b.owner for b in leaves])
+            for step in made if backend is HOST else ():
+                step.origin = piece
             steps.extend(made)
             continue
         # scratch memory may be empty as well, and then has no place that an index could mean

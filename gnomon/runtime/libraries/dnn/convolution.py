@@ -34,6 +34,7 @@ from gnomon.shape import prod
 _GRAIN = 2_000_000  # multiply-adds below which another thread does not pay
 _SLICE = 1 << 20  # bytes of a slice's data and output together
 _SHARE = 1 << 20  # bytes of a weight from which the threads share its copy
+_VECTOR = 16  # channels that a vector has at most
 _BLOCK = 64  # filters that no layout of a weight takes apart
 
 
@@ -90,9 +91,18 @@ def convolution_backward_weight(
     Operands to bind: `data`, `out`, `grad`, and `bias`, the gradient of the bias, where there is
     one; raises as `convolution_forward`.
     """
+    _check_scratch(conv, layouts)
     ours = sides(layouts, data=conv.data, out=conv.grouped, grad=conv.out)
     work = _Gathered(conv, bias, ours)
     return work.step(name, ("data", "out", "grad", *(("bias",) if bias else ())))
+
+
+def _check_scratch(conv: Convolution, layouts: Mapping[str, Layout]) -> None:
+    """Refuses what writes behind the scratch memory that it asked for: oneDNN's windows of one
+    element that lie apart, where a pixel's channels, side by side, fill no whole vector."""
+    apart, last = max(conv.weight[2:]) == 1 < max(conv.stride), [x.kind for x in layouts.values()]
+    if apart and conv.weight[1] % _VECTOR and "last" in last:
+        raise Unsupported("oneDNN: channels side by side that fill no vector")
 
 
 def _number_of_tasks(conv: Convolution) -> int:
