@@ -50,6 +50,9 @@ EXTRA = [
     "x{a}[1] = x{b}[2]",
     "x{a}[[0, 2]] = x{b}[1:3]",
     "x{a}[[3, 1]] = x{a}[0:2]",
+    "part = x{b}[1:] - x{c}[:-1]",
+    "x{a}[:-1] += part; part = x{b}[:3]",
+    "x{a}[1:] = part",
     "del x{a}; x{a} = zeros(shape)",
     "wait()",
 ]
@@ -114,9 +117,10 @@ def run(text: str, given: list[np.ndarray]) -> list[np.ndarray]:
     names: dict[str, Any] = {f"x{k}": nd.array(x) for k, x in enumerate(given)}
     names |= {"maximum": nd.maximum, "abs": nd.abs, "dot": nd.dot, "softmax": nd.softmax}
     names |= {"python": python, "slow": slow, "gradient": gradient, "seen": seen}
-    names |= {"zeros": nd.zeros, "shape": SHAPE, "wait": nd.waitall}
+    names |= {"zeros": nd.zeros, "shape": SHAPE, "wait": nd.waitall, "part": nd.ones((3, 5))}
     exec(text, names)
-    return [*(names[f"x{k}"].asnumpy() for k in range(4)), *map(np.asarray, seen)]
+    arrays = [names[name] for name in ("x0", "x1", "x2", "x3", "part")]
+    return [*(x.asnumpy() for x in arrays), *map(np.asarray, seen)]
 
 
 def beside(count: int, work: Callable[[int], None]) -> None:
