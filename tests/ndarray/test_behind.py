@@ -1,7 +1,8 @@
 """Random programs whose native work runs behind them: the same bits as where each runs at once.
 
 Beside statements on arrays, views and shifted parts of themselves there are functions of the
-engine in Python, slow native work, reads in the middle, and several threads.
+engine in Python, slow native work, reads in the middle, and several threads, which read an array
+that they have in common.
 
 Programs in a row, a *block*, have few statements in common, on other arrays and in another order in
 each: so most of what they compile is there from programs before. Other blocks have others. The
@@ -53,6 +54,9 @@ EXTRA = [
     "part = x{b}[1:] - x{c}[:-1]",
     "x{a}[:-1] += part; part = x{b}[:3]",
     "x{a}[1:] = part",
+    "x{a} = x{b} * common",
+    "x{a}[:-1] += common[1:]",
+    "python(x{a}, common)",
     "del x{a}; x{a} = zeros(shape)",
     "wait()",
 ]
@@ -111,13 +115,14 @@ def gradient(x: Any, y: Any) -> Any:
     return x.grad * 0.5
 
 
-def run(text: str, given: list[np.ndarray]) -> list[np.ndarray]:
-    """All that a program computes and reads."""
+def run(text: str, given: list[np.ndarray], common: Any) -> list[np.ndarray]:
+    """All that a program computes and reads, of which `common` is the same array in all."""
     seen: list[Any] = []
     names: dict[str, Any] = {f"x{k}": nd.array(x) for k, x in enumerate(given)}
     names |= {"maximum": nd.maximum, "abs": nd.abs, "dot": nd.dot, "softmax": nd.softmax}
     names |= {"python": python, "slow": slow, "gradient": gradient, "seen": seen}
     names |= {"zeros": nd.zeros, "shape": SHAPE, "wait": nd.waitall, "part": nd.ones((3, 5))}
+    names["common"] = common
     exec(text, names)
     arrays = [names[name] for name in ("x0", "x1", "x2", "x3", "part")]
     return [*(x.asnumpy() for x in arrays), *map(np.asarray, seen)]
@@ -155,13 +160,15 @@ def compare(texts: list[str], patch: pytest.MonkeyPatch) -> None:
     try:
         engine.use(engine.create("NaiveEngine"))
         with np.errstate(all="ignore"):
-            expected = [run(text, given) for text in texts]
+            common = nd.array(given[0])
+            expected = [run(text, given, common) for text in texts]
         made = engine.create("ThreadedEnginePerDevice")
         engine.use(made)
+        common = nd.array(given[0])
 
         def check(number: int) -> None:
             for text, values in list(zip(texts, expected, strict=True))[number % 2 :: 1 + number]:
-                for found, value in zip(run(text, given), values, strict=True):
+                for found, value in zip(run(text, given, common), values, strict=True):
                     np.testing.assert_array_equal(found, value, err_msg=text)
 
         with all_behind(patch), np.errstate(all="ignore"):
