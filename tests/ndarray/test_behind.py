@@ -5,10 +5,7 @@ engine in Python, slow native work, reads in the middle, and several threads, wh
 that they have in common.
 
 Programs in a row, a *block*, have few statements in common, on other arrays and in another order in
-each: so most of what they compile is there from programs before. Other blocks have others. The
-longer test goes on block by block, and in time if kernels stay between its runs:
-
-    GNOMON_TESTS_KEEP=folder python -m pytest -v -m long tests/ndarray/test_behind.py
+each: so most of what they compile is there from programs before. Other blocks have others.
 """
 
 from __future__ import annotations
