@@ -22,11 +22,16 @@ settings.register_profile("gnomon", deadline=None, database=None, derandomize="C
 settings.load_profile("gnomon")
 
 # every run starts without kernels and byte code of earlier ones; all its processes share a folder,
-# which goes with the first of them: a program that a test starts reads what others have compiled
+# which goes with the first of them: a program that a test starts reads what others have compiled.
+# Where GNOMON_TESTS_KEEP names a folder, it stays: random programs by the thousand meet in each run
+# the kernels of the runs before, and spend their time on what is new
 if "PYTEST_XDIST_WORKER" not in os.environ:
-    _folder = tempfile.TemporaryDirectory(prefix="gnomon-tests-", ignore_cleanup_errors=True)
-    os.environ["GNOMON_CACHE_DIR"] = _folder.name
-    os.environ["PYTHONPYCACHEPREFIX"] = f"{_folder.name}/code"
+    _folder = os.environ.get("GNOMON_TESTS_KEEP")
+    if _folder is None:
+        _made = tempfile.TemporaryDirectory(prefix="gnomon-tests-", ignore_cleanup_errors=True)
+        _folder = _made.name
+    os.environ["GNOMON_CACHE_DIR"] = _folder
+    os.environ["PYTHONPYCACHEPREFIX"] = f"{_folder}/code"
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # without byte code, `import gnomon` takes 2 s
 os.environ["GNOMON_TELL_COMPILING"] = "0"  # what a slow machine is told would be in the log
 

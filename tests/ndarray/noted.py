@@ -165,7 +165,8 @@ class State:
                 self.held.append(known[-1])
         if self.loop.reads in ("inside", "both"):
             self.see(known[-1])
-        return known[-1] * self.variables[0] + known[-1]
+        first, second, third = self.variables
+        return known[-1] * first + second * third  # so that each of them counts
 
     def step(self, turn: Turn) -> None:
         """Record, go backward, update, and look at something."""

@@ -16,26 +16,31 @@ import pytest
 from gnomon import autograd, engine, nd
 
 KEYS = ["", "[1:]", "[:-1]", "[::-1]", "[:, 1:3]", "[2]", "[:, ::2]", "[1:3, :1]", "[..., 0]"]
-PAIRS = ["{a} + {b}", "{a} - {b}", "{a} * {b} * 0.5", "maximum({a}, {b})", "{a} / ({b} * {b} + 1)"]
-ONES = ["{a} * 0.5", "1 - {a}", "-{a}", "abs({a})", "({a} > 0) * {a}", "{a}"]
+PAIRS = ["{b} + {c}", "{b} - {c}", "{b} * {c} * 0.5", "maximum({b}, {c})", "{b} / ({c} * {c} + 1)"]
+ONES = ["{b} * 0.5", "1 - {b}", "-{b}", "abs({b})", "({b} > 0) * {b}", "{b}"]
+SHIFTS = [("[1:]", "x{a}[:-1]"), ("[:]", "x{a}[::-1] * 1")]  # an array's own part, elsewhere
 
 
-def program(rng: random.Random, length: int) -> list[str]:
-    """Statements over the arrays x0..x3 of one shape; each is Python for NumPy and for us."""
-    lines = []
-    while len(lines) < length:
-        key, dest = rng.choice(KEYS), f"x{rng.randrange(4)}"
-        others = [f"x{rng.randrange(4)}{key}" for _ in range(2)]
-        value = rng.choice(PAIRS + ONES).format(a=others[0], b=others[1])
-        if rng.random() < 0.3:  # a write of a shifted part of itself
-            key, value = rng.choice([("[1:]", f"{dest}[:-1]"), ("[:]", f"{dest}[::-1] * 1")])
-        if rng.random() < 0.2:
-            lines.append(f"{dest}{key or '[:]'} {rng.choice('+-*')}= 0.25 * {value}")
-        elif key or rng.random() < 0.5:
-            lines.append(f"{dest}{key or '[:]'} = {value}")
-        else:
-            lines.append(f"{dest} = {value}")
-    return lines
+def statement(rng: random.Random) -> str:
+    """A write of x{a} that may read x{b} and x{c}; for NumPy and for us."""
+    key = rng.choice(KEYS)
+    value = rng.choice(PAIRS + ONES).format(b=f"x{{b}}{key}", c=f"x{{c}}{key}")
+    if rng.random() < 0.3:
+        key, value = rng.choice(SHIFTS)
+    if rng.random() < 0.2:
+        return f"x{{a}}{key or '[:]'} {rng.choice('+-*')}= 0.25 * {value}"
+    if key or rng.random() < 0.5:
+        return f"x{{a}}{key or '[:]'} = {value}"
+    return f"x{{a}} = {value}"
+
+
+def on_some(rng: random.Random, text: str) -> str:
+    """A statement on some of the arrays x0..x3 of one shape; one may stand for several letters."""
+    return text.format(**{letter: rng.randrange(4) for letter in "abc"})
+
+
+def program(rng: random.Random, length: int) -> str:
+    return "\n".join(on_some(rng, statement(rng)) for _ in range(length))
 
 
 def arrays(make, shape=(4, 5)):
@@ -51,7 +56,7 @@ def run_ours(text: str) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_a_random_program(seed):
-    text = "\n".join(program(random.Random(seed), 12))
+    text = program(random.Random(seed), 12)
     expected = {**arrays(np.copy), "maximum": np.maximum}
     exec(text, expected)
     before, found = engine.get(), []
@@ -78,7 +83,7 @@ def test_threads_with_random_programs_that_read_common_arrays(seed):
     def work(number: int) -> None:
         rng = random.Random(100 * seed + number)
         for _ in range(4):
-            text = "\n".join(program(rng, 15))
+            text = program(rng, 15)
             names = {f"x{k}": x * 1 for k, x in enumerate(common)}
             expected = {f"x{k}": x.copy() for k, x in enumerate(given)}
             exec(text, {"maximum": nd.maximum, "abs": nd.abs}, names)
