@@ -247,8 +247,10 @@ class Parameter(CheckedArguments):
         self._init_grad()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        for name, value in state.items():  # MXNet's pickles have factors that are properties here
+            setattr(self, name, value)
         changes.count += 1
+        self._deferred_init = Deferred(*self._deferred_init) if self._deferred_init else None
         if self._data is not None and self._grad is not None:  # copies of arrays are no variables
             autograd.mark_variables(self._data, self._grad, self._grad_req)
 

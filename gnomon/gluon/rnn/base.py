@@ -19,10 +19,11 @@ Unrolled = tuple[Any, list[Any]]
 class RecurrentCell(Block):
     """Base of cells: called with an input and states it gives an output and new states."""
 
+    _dtype: Any = "float32"
+
     def __init__(self, prefix: str | None = None, params: Any = None) -> None:
         super().__init__(prefix=prefix, params=params)
         self._modified = False
-        self._dtype: Any = "float32"
         self.reset()
 
     def reset(self) -> None:

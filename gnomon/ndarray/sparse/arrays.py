@@ -42,6 +42,7 @@ class BaseSparseNDArray(NDArray):
     __slots__ = ("_parts",)
 
     kind: ClassVar[Literal["csr", "row_sparse"]]
+    _own: ClassVar = ("_parts", "_layout", "_tape", "_pending_in")
     _parts: Parts
 
     def __getattr__(self, name: str) -> Any:
@@ -77,6 +78,10 @@ class BaseSparseNDArray(NDArray):
     def __repr__(self) -> str:
         sizes = "x".join(map(str, self.shape))
         return f"\n<{type(self).__name__} {sizes} @{self.context}>"
+
+    @staticmethod
+    def _restore(data: bytes, context: str) -> Any:
+        return restored(data, context)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return restored, (serialize.dumps_array(record(self)), str(self.context))
