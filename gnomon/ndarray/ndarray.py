@@ -23,6 +23,14 @@ from gnomon.ndarray.api.methods import Methods, copied
 from gnomon.ndarray.backward import backward
 from gnomon.ndarray.core import storage_types
 from gnomon.ndarray.core.array import Array, kept_zeros
+from gnomon.ndarray.core.codes import (  # noqa: F401  MXNet's has them here
+    _DTYPE_MX_TO_NP,
+    _DTYPE_NP_TO_MX,
+    _GRAD_REQ_MAP,
+    _STORAGE_TYPE_DEFAULT,
+    _STORAGE_TYPE_ID_TO_STR,
+    _STORAGE_TYPE_STR_TO_ID,
+)
 from gnomon.ndarray.core.elsewhere import check_together
 from gnomon.ndarray.core.layout import dense
 from gnomon.ndarray.core.tape import Leaf, changes, placed

@@ -373,10 +373,8 @@ class Parameter(CheckedArguments):
         Raises:
             GnomonError: other storage, or no `Trainer` that has the rows.
         """
-        (found,) = self._rows(
-            "row_sparse_data", [self._check_and_get(self._data, row_id.context)], row_id
-        )
-        return found
+        arrays = [self._check_and_get(self._data, row_id.context)]
+        return self._rows("row_sparse_data", arrays, row_id)[0]
 
     def list_row_sparse_data(self, row_id: Any) -> list[Any]:
         """The arrays on all contexts, with these rows brought up to date.
