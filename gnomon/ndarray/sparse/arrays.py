@@ -438,8 +438,9 @@ def _to_csr(data: Any) -> Any:
 
 def matrix_at(shape: tuple[int, ...], places: Indices, data: Any) -> Any:
     """A `csr` array of values at places in row-major order, which rise."""
-    rows, columns = np.divmod(places, max(shape[1], 1))
-    starts = np.searchsorted(rows, np.arange(shape[0] + 1))
+    width = max(shape[1], 1)
+    columns = places - places // width * width
+    starts = np.searchsorted(places, np.arange(shape[0] + 1) * width)
     return make(CSRNDArray, shape, data, (columns, starts))
 
 
