@@ -151,3 +151,21 @@ def test_finite_refused():
         nd.all_finite(nd.ones((2,)), init_output=False)
     with pytest.raises(mx.MXNetError, match=r"multi_all_finite: argument 'arg1'.*int32"):
         nd.multi_all_finite(nd.ones((2,)), nd.ones((2,), dtype="int32"), num_arrays=2)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "int8", "uint8"])
+@pytest.mark.parametrize("is_ascend", [False, True])
+@pytest.mark.parametrize("length", [1, 3, 40])
+def test_the_best_of_each_row_is_the_first_of_a_whole_order(dtype, is_ascend, length):
+    """Of equal ones the first, -0.0 among them, and what is not a number last."""
+    rows = np.random.default_rng(3).integers(-2, 2, (30, length)).astype(dtype)
+    if dtype.startswith("float"):
+        rows[5:9] *= -0.0
+    for special in [None, np.nan] if dtype.startswith("float") else [None]:
+        if special is not None:
+            rows[::4, ::2] = special
+            rows[3] = special
+        x = nd.array(rows, dtype=dtype)
+        best = nd.topk(x, k=1, is_ascend=is_ascend, dtype="int32").asnumpy()
+        every = nd.argsort(x, is_ascend=is_ascend, dtype="int32").asnumpy()
+        np.testing.assert_array_equal(best, every[:, :1])
