@@ -169,3 +169,17 @@ def test_the_best_of_each_row_is_the_first_of_a_whole_order(dtype, is_ascend, le
         best = nd.topk(x, k=1, is_ascend=is_ascend, dtype="int32").asnumpy()
         every = nd.argsort(x, is_ascend=is_ascend, dtype="int32").asnumpy()
         np.testing.assert_array_equal(best, every[:, :1])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "int8", "uint8", "int64"])
+def test_a_histogram_beside_numpys(dtype):
+    """Edges belong to the bin behind them, the last to the one before; NaN to none."""
+    values = np.random.default_rng(5).integers(-3, 12, 3000)
+    values = values.clip(0, None).astype(dtype) if dtype == "uint8" else values.astype(dtype)
+    if dtype.startswith("float"):
+        values[::7] += np.linspace(0, 1, len(values[::7])).astype(dtype)
+        values[::11] = np.nan
+    counts, edges = nd.histogram(nd.array(values, dtype=dtype), bins=7, range=(-2, 10))
+    wanted = np.histogram(values, 7, (-2, 10))
+    np.testing.assert_array_equal(counts.asnumpy(), wanted[0])
+    np.testing.assert_array_equal(edges.asnumpy(), wanted[1].astype(dtype))
