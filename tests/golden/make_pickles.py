@@ -94,9 +94,27 @@ def make(folder: Path) -> None:
         "metrics": {name: _metric(make) for name, make in METRICS.items()},
         "dense": dense.asnumpy().tolist(),
         "arrays": {k: base64.b64encode(pickle.dumps(x)).decode() for k, x in kinds.items()},
+        "training": _training(),
         "deferred": base64.b64encode(pickle.dumps(_deferred())).decode(),
     }
     (folder / "pickles.json").write_text(json.dumps(found, indent=1) + "\n")
+
+
+def _training() -> dict[str, Any]:
+    """A network and its trainer after two steps, and what it gives after another one."""
+    net = nn.Dense(2, in_units=4)
+    net.initialize(mx.init.Constant(0.5))
+    trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1, "momentum": 0.9})
+    x = mx.nd.array(X)
+    found = {}
+    for number in range(3):
+        if number == 2:
+            found["pickle"] = base64.b64encode(pickle.dumps((net, trainer))).decode()
+        with mx.autograd.record():
+            loss = (net(x) ** 2).sum()
+        loss.backward()
+        trainer.step(2)
+    return {**found, "output": net(x).asnumpy().tolist()}
 
 
 def _deferred() -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import gnomon as mx
+from gnomon.compatibility.absent import ELSEWHERE
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden/pickles.json").read_text())
 ARRAY = (
@@ -32,7 +33,10 @@ class Read(pickle.Unpickler):
     """Finds gnomon's classes by MXNet's names, as `gnomon.compat` has it for a whole process."""
 
     def find_class(self, module, name):
-        return super().find_class(module.replace("mxnet", "gnomon", 1), name)
+        top, _, path = module.partition(".")
+        if top == "mxnet":
+            module = f"gnomon.{ELSEWHERE.get(path, path)}"
+        return super().find_class(module, name)
 
 
 def read(data):
@@ -132,6 +136,17 @@ def test_blocks(name):
         np.testing.assert_allclose(output.asnumpy(), found["output"], rtol=1e-5, atol=1e-6)
     with block.name_scope():
         assert mx.gluon.nn.Dense(1).prefix.startswith(block.prefix)
+
+
+def test_a_network_with_its_trainer():
+    """Which goes on with the states of its optimizer."""
+    net, trainer = read(base64.b64decode(GOLDEN["training"]["pickle"]))
+    x = mx.nd.array(GOLDEN["x"])
+    with mx.autograd.record():
+        loss = (net(x) ** 2).sum()
+    loss.backward()
+    trainer.step(2)
+    np.testing.assert_allclose(net(x).asnumpy(), GOLDEN["training"]["output"], rtol=1e-5)
 
 
 def test_a_layer_without_shapes_and_its_training():
