@@ -103,9 +103,9 @@ uint64 = _row("uint64", 11, "u", 8)
 bfloat16 = _row("bfloat16", 12, "f", 2)
 
 default_real = float32
-for _d in _BY_FLAG.values():
-    if _d is not bfloat16:  # `of` enters it when it knows no better
-        _enter(_d)
+PLAIN = [d for d in _BY_FLAG.values() if d is not bfloat16]  # which NumPy has itself
+for _d in PLAIN:  # `of` enters the other when it knows no better
+    _enter(_d)
 _TABLE.update({float: float64, int: int64, bool: bool_, "bool_": bool_})
 for _c in (np.intc, np.uintc, np.longlong, np.ulonglong):  # some are second names of a row's type
     _TABLE.setdefault(_c, _TABLE[np.dtype(np.dtype(_c).str)])

@@ -85,8 +85,6 @@ class Trainer(CheckedArguments):
         #: the places of parameters in the order in which they were made: gradients of the last
         #: layers are there first, and leave first
         self._ages = [places[id(p)] for p in self._params]
-        self._push_order: list[int] = []
-        self._numbers = {id(p): k for k, p in enumerate(self._params)}
         sparse = [p for p in self._params if p.stype != "default"]
         for param in sparse:
             if param._trainer is not None:
@@ -96,7 +94,6 @@ class Trainer(CheckedArguments):
                 )
         for param in self._params:
             param._trainer = self
-        self._sparse = bool(sparse)
         given = dict(optimizer_params or {})
         self._scale = float(given.get("rescale_grad", 1.0))
         if isinstance(optimizer, opt.Optimizer):
@@ -105,23 +102,36 @@ class Trainer(CheckedArguments):
                 raise ParamError(complaint("Trainer", "optimizer_params", expected, given))
             self._scale = float(optimizer.rescale_grad)
         self._optimizer = opt.create(optimizer, **given)
+        self._updaters: list[Any] = []
+        self._begin(bool(sparse), kvstore, compression_params, update_on_kvstore)
+
+    def _begin(self, sparse: bool, kvstore: Any, compression: Any, update: bool | None) -> None:
+        """Be as before the first step; parameters of a pickle may not have their own state yet."""
         self._name_params()
+        self._push_order: list[int] = []
+        self._numbers = {id(p): k for k, p in enumerate(self._params)}
+        self._sparse = sparse
         self._amp_loss_scaler: Any = None  # of mixed precision, and the scale without it
         self._amp_original_scale = self._scale
-        self._wanted_store = kvstore
-        self._compression = compression_params
-        self._wanted_update = update_on_kvstore
+        self._wanted_store, self._compression, self._wanted_update = kvstore, compression, update
         self._kvstore: Any = None
         self._update_on_kvstore = False
         self._kv_initialized = False
-        self._updaters: list[Any] = []
         self._layout: tuple[Replica, ...] = ()
         self._pushes: list[Updates] = []
         self._seen = -1
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._name_params()  # which optimizers leave out of their state
+        if "_kvstore_params" not in state:
+            self.__dict__.update(state)
+            self._name_params()  # which optimizers leave out of their state
+            return
+        self._params, self._optimizer = state["_params"], state["_optimizer"]  # MXNet wrote it
+        self._scale, self._updaters = state["_scale"], state["_updaters"]
+        self._ages = list(range(len(self._params)))
+        wanted, compression = state["_kvstore_params"], state["_compression_params"]
+        how = wanted["kvstore"], compression, wanted["update_on_kvstore"]
+        self._begin(state["_contains_sparse_weight"], *how)
 
     def _name_params(self) -> None:
         """Have the optimizer know factors on rates and decays of parameters."""

@@ -7,8 +7,18 @@ from gnomon import ndarray
 from gnomon.ground.folder_registry import public
 from gnomon.metric.base import METRICS, EvalMetric, alias, check_label_shapes, register
 from gnomon.metric.composite import create
+from gnomon.metric.counts import Counts as _BinaryClassificationMetrics
 from gnomon.metric.custom import np
 
-__all__ = ["EvalMetric", "alias", "check_label_shapes", "create", "ndarray", "np", "register"]
+__all__ = [
+    "EvalMetric",
+    "_BinaryClassificationMetrics",
+    "alias",
+    "check_label_shapes",
+    "create",
+    "ndarray",
+    "np",
+    "register",
+]
 
 __getattr__, __dir__ = public(METRICS, __all__)

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gnomon.base import ParamError, ShapeError, check_kind, complaint
-from gnomon.ground.record import record
 from gnomon.metric.base import EvalMetric, check_label_shapes, register
+from gnomon.metric.counts import Counts
 
 
 def _largest(metric: EvalMetric, pred: np.ndarray, axis: int) -> np.ndarray:
@@ -88,39 +88,6 @@ class TopKAccuracy(EvalMetric):
         return int((best == truth[:, None]).sum()), truth.size
 
 
-@record(frozen=False, slots=False)
-class Counts:
-    """Counts of a two-class problem: true and false positives and negatives."""
-
-    tp: int = 0
-    fp: int = 0
-    tn: int = 0
-    fn: int = 0
-
-    @property
-    def total(self) -> int:
-        """How many predictions were counted."""
-        return self.tp + self.fp + self.tn + self.fn
-
-    def count(self, truth: np.ndarray, guess: np.ndarray) -> None:
-        """Count arrays of 0 and 1."""
-        self.tp += int((truth & guess).sum())
-        self.fp += int((~truth & guess).sum())
-        self.tn += int((~truth & ~guess).sum())
-        self.fn += int((truth & ~guess).sum())
-
-    def f1(self) -> float:
-        """Harmonic mean of precision and recall, 0 where it is undefined."""
-        found = 2 * self.tp + self.fp + self.fn
-        return 2 * self.tp / found if found else 0.0
-
-    def mcc(self) -> float:
-        """Matthews correlation coefficient; empty margins count as 1."""
-        margins = (self.tp + self.fp, self.tp + self.fn, self.tn + self.fp, self.tn + self.fn)
-        spread = math.prod(float(margin) for margin in margins if margin)
-        return (self.tp * self.tn - self.fp * self.fn) / math.sqrt(spread)
-
-
 class _Binary(EvalMetric):
     """Base of metrics of two-class problems.
 
@@ -155,6 +122,13 @@ class _Binary(EvalMetric):
     def reset_local(self) -> None:
         super().reset_local()
         self._counts = Counts()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        own = dict(state)
+        if (found := own.pop("metrics", None) or own.pop("_metrics", None)) is not None:
+            own["average"] = own.pop("_average", own.get("average"))  # a pickle of MXNet
+            own["_counts"], own["_global_counts"] = found.parts()
+        self.__dict__.update(own)
 
     def update(self, labels: Any, preds: Any) -> None:
         for label, pred in self._pairs(labels, preds):
@@ -236,6 +210,16 @@ class PCC(EvalMetric):
         super().reset_local()
         self._table = np.zeros((2, 2))
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if "lcm" in state:  # a pickle of MXNet
+            self._table, self._global_table = state["lcm"], state["gcm"]
+            self._sum_up()
+
+    def _sum_up(self) -> None:
+        self.sum_metric = _correlation(self._table) * self.num_inst
+        self.global_sum_metric = _correlation(self._global_table) * self.global_num_inst
+
     def update(self, labels: Any, preds: Any) -> None:
         for label, pred in self._pairs(labels, preds):
             new = self._confusion(label, pred)
@@ -243,8 +227,7 @@ class PCC(EvalMetric):
             self._global_table = _joined(self._global_table, new)
         self.num_inst += 1
         self.global_num_inst += 1
-        self.sum_metric = _correlation(self._table) * self.num_inst
-        self.global_sum_metric = _correlation(self._global_table) * self.global_num_inst
+        self._sum_up()
 
     def _confusion(self, label: np.ndarray, pred: np.ndarray) -> np.ndarray:
         """How often each class (column) was predicted as each (row)."""

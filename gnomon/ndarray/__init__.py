@@ -34,6 +34,14 @@ from gnomon.ndarray.api.keys import (
     get_oshape_of_gather_nd_op as get_oshape_of_gather_nd_op,
     indexing_key_expand_implicit_axes as indexing_key_expand_implicit_axes,
 )
+from gnomon.ndarray.core.codes import (
+    _DTYPE_MX_TO_NP as _DTYPE_MX_TO_NP,
+    _DTYPE_NP_TO_MX as _DTYPE_NP_TO_MX,
+    _GRAD_REQ_MAP as _GRAD_REQ_MAP,
+    _STORAGE_TYPE_DEFAULT as _STORAGE_TYPE_DEFAULT,
+    _STORAGE_TYPE_ID_TO_STR as _STORAGE_TYPE_ID_TO_STR,
+    _STORAGE_TYPE_STR_TO_ID as _STORAGE_TYPE_STR_TO_ID,
+)
 from gnomon.ndarray.create import (
     arange as arange,
     array as array,

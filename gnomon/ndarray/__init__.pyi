@@ -4,6 +4,12 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from gnomon.ndarray.ndarray import NDArray as NDArray
+_DTYPE_MX_TO_NP: Any
+_DTYPE_NP_TO_MX: Any
+_GRAD_REQ_MAP: Any
+_STORAGE_TYPE_DEFAULT: Any
+_STORAGE_TYPE_ID_TO_STR: Any
+_STORAGE_TYPE_STR_TO_ID: Any
 from gnomon.ndarray.api.elementwise import add as add
 from gnomon.ndarray.create import arange as arange
 from gnomon.ndarray.create import array as array

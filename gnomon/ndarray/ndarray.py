@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from gnomon import dtype as dtypes
 from gnomon import engine
 from gnomon.base import GnomonError, ParamError, complaint
 from gnomon.context import cpu, present
@@ -21,7 +22,15 @@ from gnomon.ndarray.api.indexing import Indexing
 from gnomon.ndarray.api.methods import Methods, copied
 from gnomon.ndarray.backward import backward
 from gnomon.ndarray.core import storage_types
-from gnomon.ndarray.core.array import Array
+from gnomon.ndarray.core.array import Array, kept_zeros
+from gnomon.ndarray.core.codes import (  # noqa: F401  MXNet's has them here
+    _DTYPE_MX_TO_NP,
+    _DTYPE_NP_TO_MX,
+    _GRAD_REQ_MAP,
+    _STORAGE_TYPE_DEFAULT,
+    _STORAGE_TYPE_ID_TO_STR,
+    _STORAGE_TYPE_STR_TO_ID,
+)
 from gnomon.ndarray.core.elsewhere import check_together
 from gnomon.ndarray.core.layout import dense
 from gnomon.ndarray.core.tape import Leaf, changes, placed
@@ -41,21 +50,27 @@ class NDArray(Arithmetic, Indexing, Methods, Array, main=True):
     __slots__ = ()
 
     shown_as: ClassVar[str] = "NDArray"  # where the elements are printed
+    _own: ClassVar = ("_chunk", "_offset", "_layout", "_tape", "_pending_in")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         begins = len(args) == 1 and args[0] is None  # as pickles of MXNet do, which go on below
-        if not begins or kwargs or type(self) is not NDArray:
+        if not begins or kwargs:
             raise TypeError("NDArray: use nd.array, nd.zeros, nd.ones, nd.full or nd.empty")
-        self._become(Array._around(np.zeros(1, np.float32), cpu()))
+        self._become(kept_zeros((1, 1), dtypes.of("float32"), cpu(), self.stype))
 
     def __setstate__(self, state: Any) -> None:
         """The state of a pickle that MXNet wrote: the bytes of a record."""
-        self._become(restore(bytes(state["handle"]), "cpu(0)"))
+        self._become(self._restore(bytes(state["handle"]), "cpu(0)"))
 
     def _become(self, other: Array) -> None:
         """Take over all that another new array is, once it has its memory."""
-        for name in ("_chunk", "_offset", "_layout", "_tape", "_pending_in"):
+        for name in self._own:
             put(self, name, getattr(other, name))
+
+    @staticmethod
+    def _restore(data: bytes, context: str) -> Any:
+        """The array of a pickle."""
+        return restore(data, context)
 
     # --- as Python sees it ----------------------------------------------------------------------
 

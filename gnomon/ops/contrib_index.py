@@ -35,10 +35,10 @@ class BooleanMask(HostOp):
         t.same("data", "output")
 
     def compute(self, data: Array, index: Array) -> Array:
-        return np.asarray(data[index != 0])
+        return np.compress(index != 0, data, 0)
 
     def reference(self, data: Array, index: Array) -> Array:
-        return np.asarray(np.compress(index != 0, data, 0))
+        return np.asarray(data[index != 0])
 
     def gradient(self, grad: Array, data: Array, index: Array) -> dict[str, Array]:
         found = np.zeros_like(data)

@@ -260,14 +260,15 @@ class LowerAndOrthonormal(Matrices):
         s["A"] = s.need("Q")
 
     def compute(self, A: Array) -> tuple[Array, Array]:
+        return lapack.orthonormal(A)
+
+    def reference(self, A: Array) -> tuple[Array, Array]:
         q, r = np.linalg.qr(turned(A))
         return turned(q), turned(r)
 
-    reference = compute
-
     def gradient(self, grad_Q: Array, grad_L: Array, Q: Array, L: Array) -> Array:
-        inner = turned(L) @ np.tril(grad_L) - grad_Q @ turned(Q)
-        return self.by(lapack.divided, L, grad_Q + mirrored(inner) @ Q, True)
+        inner = lapack.turned_product(L, np.tril(grad_L)) - lapack.product(grad_Q, turned(Q))
+        return self.by(lapack.divided, L, grad_Q + lapack.product(mirrored(inner), Q), True)
 
 
 @op("_linalg_syevd", inputs=("A",), outputs=("U", "L"), aliases=("linalg_syevd",))
@@ -285,8 +286,7 @@ class Eigenvalues(Matrices):
         s["A"] = s.need("U")
 
     def compute(self, A: Array) -> tuple[Array, Array]:
-        values, vectors = np.linalg.eigh(A)
-        rows = turned(vectors)
+        rows, values = lapack.eigenvectors(A)
         if rows.size:
             largest = np.abs(rows).argmax(-1)[..., None]
             rows = rows * np.where(np.take_along_axis(rows, largest, -1) < 0, -1, 1)
@@ -298,6 +298,6 @@ class Eigenvalues(Matrices):
     def gradient(self, grad_U: Array, grad_L: Array, U: Array, L: Array) -> Array:
         apart = L[..., :, None] - L[..., None, :]
         away = np.where(apart == 0, 1, apart)
-        mixed = np.where(apart == 0, 0, (grad_U @ turned(U)) / away)
+        mixed = np.where(apart == 0, 0, lapack.product(grad_U, turned(U)) / away)
         inner = (mixed + turned(mixed)) / 2 + grad_L[..., None] * np.eye(L.shape[-1])
-        return turned(U) @ inner @ U
+        return lapack.product(lapack.product(turned(U), inner), U)

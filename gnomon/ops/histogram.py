@@ -47,10 +47,13 @@ class Histogram(Op):
 
     def run(self, ctx: Any, in_data: Any, req: Any, out_data: Any, aux: Any) -> None:
         check_requests(self.name, req, out_data)
-        data, *edges = (blob.tensor.numpy() for blob in in_data)
-        bins: Any = edges[0] if edges else self.bin_cnt
+        data, *given = (blob.tensor.numpy() for blob in in_data)
+        bins: Any = self.bin_cnt
         between: Any = self.range
-        found = np.histogram(data, bins, between)
+        edges = given[0] if given else np.histogram_bin_edges(data, bins, between)
+        if data.itemsize < 4:
+            data = data.astype(np.float32)
+        found = np.histogram(data, edges)  # of edges it sorts, by vectors, which takes less time
         for blob, request, values in zip(out_data, req, found, strict=True):
             store(blob, request, values)
 

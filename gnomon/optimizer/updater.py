@@ -36,6 +36,9 @@ class Updater:
         self._last: tuple[Any, ...] = ()  # states that were used last, on their weights' devices
         self._updates: later.Updates | None = None  # pushes them behind a backward pass
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({"_last": (), "_updates": None} | state)  # MXNet's pickles lack both
+
     def __call__(self, index: Any, grad: Any, weight: Any, join: Join | None = None) -> None:
         """Update one weight, or lists of them; `join` as for `Optimizer.update_all`."""
         if not isinstance(index, (list, tuple)):

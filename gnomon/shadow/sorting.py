@@ -25,9 +25,13 @@ def order_of(keys: Array, is_ascend: bool, count: int | None = None) -> Array:
     >>> order_of(np.array([2.0, np.nan, 1.0, 2.0]), False)
     array([0, 3, 2, 1])
     """
-    few = _few(keys, is_ascend, count) if count and 8 * count <= keys.shape[-1] else None
-    if few is not None:
-        return few
+    if count:
+        numbers = _numbers(keys)
+        few = _best(numbers, is_ascend) if count == 1 else None
+        if few is None and 8 * count <= keys.shape[-1]:
+            few = _few(numbers, is_ascend, count)
+        if few is not None:
+            return few
     codes = codes_of(keys, is_ascend)
     if codes.itemsize == 4:
         return _places(codes, count)
@@ -37,14 +41,26 @@ def order_of(keys: Array, is_ascend: bool, count: int | None = None) -> Array:
     return np.take_along_axis(order, _places(upper, count), -1)
 
 
+def _numbers(keys: Array) -> Array:
+    """Keys of which NumPy tells what is not a number: half floats as float32."""
+    if keys.dtype.kind in "biu":
+        return keys
+    return keys.astype(f"f{max(4, keys.dtype.itemsize)}", copy=False)
+
+
+def _best(keys: Array, is_ascend: bool) -> Array | None:
+    """The same for one of each row; None where one has what is not a number."""
+    found = (keys.argmin if is_ascend else keys.argmax)(-1)[..., None]
+    best = np.take_along_axis(keys, found, -1)
+    return found if (best == best).all() else None
+
+
 def _few(keys: Array, is_ascend: bool, count: int) -> Array | None:
     """The same for few of many; None where a row has not so many numbers.
 
     The last but few of the best of groups bounds the last one wanted, and few are not behind it.
     """
     length = keys.shape[-1]
-    if keys.dtype.kind not in "biu":
-        keys = keys.astype(f"f{max(4, keys.dtype.itemsize)}", copy=False)
     rows = np.ascontiguousarray(keys).reshape(-1, length)
     groups = min(max(GROUPS, 4 * count), length)
     best = rows[:, : length // groups * groups].reshape(len(rows), -1, groups)
@@ -77,7 +93,7 @@ def _places(codes: Array, count: int | None) -> Array:
         packed.partition(count - 1, axis=-1)
     packed[..., :count].sort(axis=-1)
     packed &= np.uint64((1 << 32) - 1)
-    return packed[..., :count].astype(np.intp)
+    return packed[..., :count].view(np.int64)
 
 
 def codes_of(keys: Array, is_ascend: bool) -> Array:

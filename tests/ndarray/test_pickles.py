@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 import io
+import json
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import gnomon as mx
+from gnomon.compatibility.absent import ELSEWHERE
 
+GOLDEN = json.loads((Path(__file__).parents[1] / "golden/pickles.json").read_text())
 ARRAY = (
     b"\x80\x04\x95\x97\x00\x00\x00\x00\x00\x00\x00\x8c\x15mxnet.ndarray.ndarray\x94\x8c\x07NDArr"
     b"ay\x94\x93\x94N\x85\x94R\x94}\x94\x8c\x06handle\x94\x8c\x08builtins\x94\x8c\tbytearray\x94"
@@ -28,7 +33,10 @@ class Read(pickle.Unpickler):
     """Finds gnomon's classes by MXNet's names, as `gnomon.compat` has it for a whole process."""
 
     def find_class(self, module, name):
-        return super().find_class(module.replace("mxnet", "gnomon", 1), name)
+        top, _, path = module.partition(".")
+        if top == "mxnet":
+            module = f"gnomon.{ELSEWHERE.get(path, path)}"
+        return super().find_class(module, name)
 
 
 def read(data):
@@ -89,4 +97,64 @@ def test_arrays_are_made_by_functions(given):
     with pytest.raises(TypeError, match=r"use nd\.array"):
         mx.nd.NDArray(*given)
     with pytest.raises(TypeError, match=r"use nd\.array"):
-        mx.nd.sparse.CSRNDArray(None)
+        mx.nd.sparse.CSRNDArray(*given)
+
+
+@pytest.mark.parametrize("kind", GOLDEN["arrays"])
+def test_sparse_arrays(kind):
+    x = read(base64.b64decode(GOLDEN["arrays"][kind]))
+    assert type(x) is type(mx.nd.sparse.zeros(kind, (1, 1)))
+    np.testing.assert_array_equal(x.asnumpy(), GOLDEN["dense"])
+    np.testing.assert_array_equal((x + x).asnumpy(), 2 * np.array(GOLDEN["dense"]))
+
+
+@pytest.mark.parametrize("name", GOLDEN["metrics"])
+def test_metrics(name):
+    """They go on from where they stood, within the last updates and over all."""
+    found = GOLDEN["metrics"][name]
+    metric = read(base64.b64decode(found["pickle"]))
+    metric = pickle.loads(pickle.dumps(metric))
+    label, scores = np.array(GOLDEN["label"]), mx.nd.array(GOLDEN["scores"])
+    metric.reset_local()
+    metric.update([mx.nd.array(1 - label)], [scores])
+    np.testing.assert_allclose([metric.get()[1], metric.get_global()[1]], found["after"])
+
+
+@pytest.mark.parametrize("name", GOLDEN["blocks"])
+def test_blocks(name):
+    found = GOLDEN["blocks"][name]
+    block = read(base64.b64decode(found["pickle"]))
+    x = mx.nd.array(GOLDEN["x"])
+    for hybrid in (False, True):
+        block.hybridize(hybrid)
+        if name == "loss":
+            output = block(x, x * 0)
+        elif name == "cell":
+            output = block(x, block.begin_state(2))[0]
+        else:
+            output = block(x if name in ("network", "symbol") else x.reshape((2, 1, 4)))
+        np.testing.assert_allclose(output.asnumpy(), found["output"], rtol=1e-5, atol=1e-6)
+    with block.name_scope():
+        assert mx.gluon.nn.Dense(1).prefix.startswith(block.prefix)
+
+
+def test_a_network_with_its_trainer():
+    """Which goes on with the states of its optimizer."""
+    net, trainer = read(base64.b64decode(GOLDEN["training"]["pickle"]))
+    x = mx.nd.array(GOLDEN["x"])
+    with mx.autograd.record():
+        loss = (net(x) ** 2).sum()
+    loss.backward()
+    trainer.step(2)
+    np.testing.assert_allclose(net(x).asnumpy(), GOLDEN["training"]["output"], rtol=1e-5)
+
+
+def test_a_layer_without_shapes_and_its_training():
+    layer = read(base64.b64decode(GOLDEN["deferred"]))
+    trainer = mx.gluon.Trainer(layer.collect_params(), "sgd", {"learning_rate": 1})
+    with mx.autograd.record():
+        loss = layer(mx.nd.ones((1, 2))).sum()
+    loss.backward()
+    trainer.step(1)
+    assert layer.weight.lr_mult == 3
+    np.testing.assert_array_equal(layer.weight.data().asnumpy(), np.full((2, 2), -2))

@@ -151,3 +151,35 @@ def test_finite_refused():
         nd.all_finite(nd.ones((2,)), init_output=False)
     with pytest.raises(mx.MXNetError, match=r"multi_all_finite: argument 'arg1'.*int32"):
         nd.multi_all_finite(nd.ones((2,)), nd.ones((2,), dtype="int32"), num_arrays=2)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "int8", "uint8"])
+@pytest.mark.parametrize("is_ascend", [False, True])
+@pytest.mark.parametrize("length", [1, 3, 40])
+def test_the_best_of_each_row_is_the_first_of_a_whole_order(dtype, is_ascend, length):
+    """Of equal ones the first, -0.0 among them, and what is not a number last."""
+    rows = np.random.default_rng(3).integers(-2, 2, (30, length)).astype(dtype)
+    if dtype.startswith("float"):
+        rows[5:9] *= -0.0
+    for special in [None, np.nan] if dtype.startswith("float") else [None]:
+        if special is not None:
+            rows[::4, ::2] = special
+            rows[3] = special
+        x = nd.array(rows, dtype=dtype)
+        best = nd.topk(x, k=1, is_ascend=is_ascend, dtype="int32").asnumpy()
+        every = nd.argsort(x, is_ascend=is_ascend, dtype="int32").asnumpy()
+        np.testing.assert_array_equal(best, every[:, :1])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "int8", "uint8", "int64"])
+def test_a_histogram_beside_numpys(dtype):
+    """Edges belong to the bin behind them, the last to the one before; NaN to none."""
+    values = np.random.default_rng(5).integers(-3, 12, 3000)
+    values = values.clip(0, None).astype(dtype) if dtype == "uint8" else values.astype(dtype)
+    if dtype.startswith("float"):
+        values[::7] += np.linspace(0, 1, len(values[::7])).astype(dtype)
+        values[::11] = np.nan
+    counts, edges = nd.histogram(nd.array(values, dtype=dtype), bins=7, range=(-2, 10))
+    wanted = np.histogram(values, 7, (-2, 10))
+    np.testing.assert_array_equal(counts.asnumpy(), wanted[0])
+    np.testing.assert_array_equal(edges.asnumpy(), wanted[1].astype(dtype))

@@ -8,7 +8,7 @@ import pytest
 from gnomon.runtime.libraries import lapack
 
 DTYPES = [np.float32, np.float64]
-SHAPES = [(40, 40), (3, 33, 33), (2, 1, 70, 70), (2, 130, 130), (0, 40, 40), (5, 5)]
+SHAPES = [(50, 50), (3, 49, 49), (2, 1, 70, 70), (2, 130, 130), (0, 50, 50), (5, 5)]
 
 
 def drawn(shape, dtype):
@@ -48,11 +48,38 @@ def test_beside_numpy(shape, dtype):
     np.testing.assert_allclose(lapack.product(np.swapaxes(a, -1, -2), b), odd_product(a, b), **near)
 
 
+@pytest.mark.parametrize("shape", [*SHAPES, (2, 30, 60), (1, 70), (3, 0, 50)], ids=str)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_rows_that_are_orthonormal(shape, dtype):
+    a = np.random.default_rng(7).normal(size=shape).astype(dtype)
+    kept = a.copy()
+    rows, low = lapack.orthonormal(a)
+    q, r = np.linalg.qr(np.swapaxes(a, -1, -2).astype(np.float64))
+    near = {"rtol": 1e-3, "atol": 1e-4} if dtype is np.float32 else {"rtol": 1e-9, "atol": 1e-9}
+    np.testing.assert_allclose(rows, np.swapaxes(q, -1, -2), **near)
+    np.testing.assert_allclose(low, np.swapaxes(r, -1, -2), **near)
+    assert (rows.dtype, low.dtype) == (dtype, dtype)
+    np.testing.assert_array_equal(a, kept)
+
+
+@pytest.mark.parametrize("shape", [*SHAPES, (2, 30, 30)], ids=str)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_eigenvectors(shape, dtype):
+    a = drawn(shape, dtype)
+    rows, values = lapack.eigenvectors(np.tril(a))  # what stands above has no meaning
+    near = {"rtol": 1e-3, "atol": 1e-4} if dtype is np.float32 else {"rtol": 1e-9, "atol": 1e-9}
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(a.astype(np.float64)), **near)
+    np.testing.assert_allclose(rows @ a, values[..., None] * rows, **near)
+    np.testing.assert_allclose(odd_product(np.swapaxes(rows, -1, -2), np.swapaxes(rows, -1, -2)),
+                               np.broadcast_to(np.eye(shape[-1]), shape), **near)  # fmt: skip
+    assert (rows.dtype, values.dtype) == (dtype, dtype)
+
+
 def odd_product(a, b):
     return np.einsum("...ji,...jk->...ik", a, b)
 
 
-@pytest.mark.parametrize("n", [4, 40])
+@pytest.mark.parametrize("n", [4, 50])
 def test_singular_matrices(n):
     a = np.ones((2, n, n))
     sign, logarithm = lapack.slogdet(np.zeros((n, n)))
@@ -68,11 +95,12 @@ def test_singular_matrices(n):
 
 
 def test_operands_stay():
-    a = drawn((40, 40), np.float64)
+    a = drawn((50, 50), np.float64)
     a.flags.writeable = False
     before = a.copy()
     lapack.inverse(a), lapack.slogdet(a), lapack.cholesky(a)
     lapack.lower_inverse(a), lapack.divided(a, a), lapack.turned_product(a, a)
+    lapack.orthonormal(a), lapack.eigenvectors(a)
     np.testing.assert_array_equal(a, before)
 
 
@@ -88,7 +116,7 @@ def outcome(routine, *operands):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_no_size_decides_which_matrices_with_an_infinity_are_singular(dtype, place):
     said = set()
-    for n in (3, 31, 32, 70):
+    for n in (3, 47, 48, 70):
         a, b = np.eye(n, dtype=dtype), np.ones((n, 1), dtype)
         a[place] = np.inf
         low = np.tril(a)

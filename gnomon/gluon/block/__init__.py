@@ -7,6 +7,7 @@ from gnomon.gluon.block.base import Block
 from gnomon.gluon.block.hooks import HookHandle
 from gnomon.gluon.block.hybrid import HybridBlock
 from gnomon.gluon.block.imported import SymbolBlock
+from gnomon.gluon.block.naming import BlockScope as _BlockScope
 from gnomon.gluon.block.structure import _flatten, _regroup, tensor_types
 from gnomon.gluon.block.summary import _indent  # noqa: F401  MXNet's has it
 from gnomon.gluon.parameter import DeferredInitializationError, Parameter, ParameterDict
@@ -24,6 +25,7 @@ __all__ = [
     "ParameterDict",
     "Symbol",
     "SymbolBlock",
+    "_BlockScope",
     "_flatten",
     "_regroup",
     "load_json",

@@ -12,7 +12,7 @@ from gnomon.base import GnomonError, ParamError, check_kind, complaint, shown
 from gnomon.gluon.block import saved
 from gnomon.gluon.block.failure import NotBegun, not_begun, tell, warn_of_containers
 from gnomon.gluon.block.hooks import HookHandle, attached
-from gnomon.gluon.block.naming import BlockScope, named
+from gnomon.gluon.block.naming import BlockScope
 from gnomon.gluon.block.summary import _indent, summarize
 from gnomon.gluon.parameter import Parameter, ParameterDict
 from gnomon.gluon.parameter.dictionary import check_names, load_all, read_named, without_kind
@@ -51,7 +51,7 @@ class Block(CheckedArguments):
             where = type(self).__name__
             raise TypeError(complaint(where, "prefix", "a string or None", repr(prefix)))
         self._empty_prefix = prefix == ""  # then what is in its scope is named as if outside
-        self._prefix, self._params = named(prefix, params, self._alias())
+        self._prefix, self._params = BlockScope.create(prefix, params, self._alias())
         self._name = self._prefix.removesuffix("_")
         self._scope = BlockScope(self)
         self._children: dict[str, Block] = {}

@@ -68,6 +68,10 @@ class HybridBlock(Block):
         self._traces = {}
         self._last = None
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        begun = {"_traces": {}, "_last": None, "_op_hook": None}  # a pickle of MXNet has none
+        self.__dict__.update(begun | state)
+
     def register_child(self, block: Block, name: str | None = None) -> None:
         """Enter a block inside, which has to be a hybrid one.
 

@@ -57,6 +57,13 @@ class SymbolBlock(HybridBlock):
         symbol, inputs = self._trace.symbol, len(self._trace.inputs)
         return f"{type(self).__name__}(\n{symbol!r} : {inputs} -> {len(symbol)}\n)"
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "_trace" not in state:  # a pickle of MXNet
+            inputs, symbol = state["_cached_graph"]
+            trace = Trace(inputs, symbol, state["_in_format"], state["_out_format"])
+            state = state | {"_trace": trace}
+        super().__setstate__(state)
+
     def _make_params(self) -> None:
         """Have a parameter for each variable that is no input."""
         graph, names = self._trace.symbol._graph, set(self._trace.names)

@@ -54,23 +54,31 @@ class BlockScope:
         self._counter[hint] += 1
         return self._counter[hint] - 1
 
+    @staticmethod
+    def create(
+        prefix: str | None, params: ParameterDict | None, hint: str
+    ) -> tuple[str, ParameterDict]:
+        """The prefix of a new block, and the dictionary for its parameters.
 
-def named(prefix: str | None, params: ParameterDict | None, hint: str) -> tuple[str, ParameterDict]:
-    """The prefix of a new block, and the dictionary for its parameters.
+        `params` is a dictionary that it shares parameters with.
+        """
+        if params is not None:
+            expected = "a ParameterDict, as another block's"
+            check_kind("Block", "params", params, ParameterDict, expected)
+        if not _scopes.stack:
+            prefix = NameManager.current.get(None, hint) + "_" if prefix is None else prefix
+            made = ParameterDict(prefix) if params is None else ParameterDict(params.prefix, params)
+            return prefix, made
+        scope = _scopes.stack[-1]
+        own = f"{hint}{scope.number(hint)}_" if prefix is None else prefix
+        parent = scope._block
+        if params is None:
+            made = ParameterDict(parent.params.prefix + own, parent.params._shared)
+        else:
+            made = ParameterDict(params.prefix, params)
+        return parent.prefix + own, made
 
-    `params` is a dictionary that it shares parameters with.
-    """
-    if params is not None:
-        check_kind("Block", "params", params, ParameterDict, "a ParameterDict, as another block's")
-    if not _scopes.stack:
-        prefix = NameManager.current.get(None, hint) + "_" if prefix is None else prefix
-        made = ParameterDict(prefix) if params is None else ParameterDict(params.prefix, params)
-        return prefix, made
-    scope = _scopes.stack[-1]
-    own = f"{hint}{scope.number(hint)}_" if prefix is None else prefix
-    parent = scope._block
-    if params is None:
-        made = ParameterDict(parent.params.prefix + own, parent.params._shared)
-    else:
-        made = ParameterDict(params.prefix, params)
-    return parent.prefix + own, made
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """A scope that nothing is within; MXNet's pickles have both of these too."""
+        self._block, self._managers = state["_block"], []
+        self._counter = Counter(state["_counter"])

@@ -247,8 +247,10 @@ class Parameter(CheckedArguments):
         self._init_grad()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        for name, value in state.items():  # MXNet's pickles have factors that are properties here
+            setattr(self, name, value)
         changes.count += 1
+        self._deferred_init = Deferred(*self._deferred_init) if self._deferred_init else None
         if self._data is not None and self._grad is not None:  # copies of arrays are no variables
             autograd.mark_variables(self._data, self._grad, self._grad_req)
 
@@ -371,10 +373,8 @@ class Parameter(CheckedArguments):
         Raises:
             GnomonError: other storage, or no `Trainer` that has the rows.
         """
-        (found,) = self._rows(
-            "row_sparse_data", [self._check_and_get(self._data, row_id.context)], row_id
-        )
-        return found
+        arrays = [self._check_and_get(self._data, row_id.context)]
+        return self._rows("row_sparse_data", arrays, row_id)[0]
 
     def list_row_sparse_data(self, row_id: Any) -> list[Any]:
         """The arrays on all contexts, with these rows brought up to date.

@@ -19,10 +19,11 @@ Unrolled = tuple[Any, list[Any]]
 class RecurrentCell(Block):
     """Base of cells: called with an input and states it gives an output and new states."""
 
+    _dtype: Any = "float32"
+
     def __init__(self, prefix: str | None = None, params: Any = None) -> None:
         super().__init__(prefix=prefix, params=params)
         self._modified = False
-        self._dtype: Any = "float32"
         self.reset()
 
     def reset(self) -> None:
@@ -53,11 +54,11 @@ class RecurrentCell(Block):
             states.append(func(name=name, **{**info, **kwargs}))
         return states
 
-    def _begun(self, inputs: Any, layout: str, begin_state: Any) -> Sequence[Any]:
-        """The given states, or zeros for these inputs."""
+    def _begun(self, inputs: Any, rows: int, begin_state: Any) -> Sequence[Any]:
+        """The given states, or zeros for so many sequences as these inputs are."""
         if begin_state is not None:
             return begin_state
-        F, rows = functions(inputs), batch_size(inputs, layout)
+        F = functions(inputs)
         if F is not nd:
             return self.begin_state(func=F.zeros, batch_size=rows, dtype=self._dtype)
         first = inputs[0] if isinstance(inputs, (list, tuple)) else inputs
@@ -91,7 +92,7 @@ class RecurrentCell(Block):
         """What `unroll` does, behind the reset."""
         layout, merge_outputs, valid_length = how
         steps = as_steps(length, inputs, layout)
-        states = self._begun(steps, layout, begin_state)
+        states = self._begun(steps, batch_size(steps, layout), begin_state)
         outputs, after = [], []
         for each in steps:
             output, states = self(each, states)

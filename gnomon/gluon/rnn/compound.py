@@ -7,8 +7,10 @@ from typing import Any
 
 from gnomon.base import GnomonError
 from gnomon.gluon.rnn.base import How, HybridRecurrentCell, RecurrentCell, Unrolled
+from gnomon.gluon.rnn.helpers import _cells_begin_state, _cells_state_info
 from gnomon.gluon.rnn.sequence import (
     as_steps,
+    batch_size,
     formatted,
     functions,
     masked,
@@ -22,15 +24,14 @@ class Compound(RecurrentCell):
 
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
         """The states of all cells."""
-        return [info for c in self._children.values() for info in c.state_info(batch_size)]
+        return _cells_state_info(self._children.values(), batch_size)
 
     def begin_state(self, batch_size: int = 0, **kwargs: Any) -> list[Any]:
         """The states of all cells before the first step."""
         if self._modified:
             owner = f"{type(self).__name__} {self.name!r}"
             raise GnomonError(f"{owner}.begin_state: a modifier cell wraps this cell: ask that one")
-        cells = self._children.values()
-        return [s for c in cells for s in c.begin_state(batch_size=batch_size, **kwargs)]
+        return _cells_begin_state(self._children.values(), batch_size=batch_size, **kwargs)
 
     def _dealt(self, states: Sequence[Any]) -> Iterator[tuple[Any, list[Any]]]:
         """Each cell with its own of `states`."""
@@ -67,7 +68,7 @@ class Stacked(Compound):
 
     def _unrolled(self, length: int, inputs: Any, begin_state: Any, how: How) -> Unrolled:
         layout, merge_outputs, valid_length = how
-        states = self._begun(inputs, layout, begin_state)
+        states = self._begun(inputs, batch_size(inputs, layout), begin_state)
         after: list[Any] = []
         last = next(reversed(self._children.values()), None)
         for cell, mine in self._dealt(states):
@@ -135,7 +136,8 @@ class BidirectionalCell(Compound, HybridRecurrentCell):
         layout, merge_outputs, valid_length = how
         steps = as_steps(length, inputs, layout)
         turned = reversed_steps(steps, valid_length)
-        (l_cell, l_begin), (r_cell, r_begin) = self._dealt(self._begun(steps, layout, begin_state))
+        states = self._begun(steps, batch_size(steps, layout), begin_state)
+        (l_cell, l_begin), (r_cell, r_begin) = self._dealt(states)
         ahead, l_states = l_cell.unroll(length, steps, l_begin, *how)
         back, r_states = r_cell.unroll(length, turned, r_begin, layout, False, valid_length)
         merge = not isinstance(ahead, list) if merge_outputs is None else merge_outputs

@@ -113,13 +113,13 @@ class ZoneoutCell(ModifierCell):
     ) -> None:
         check_single("ZoneoutCell", base_cell, (BidirectionalCell,))
         super().__init__(base_cell)
-        self._zoneout_outputs, self._zoneout_states = zoneout_outputs, zoneout_states
+        self.zoneout_outputs, self.zoneout_states = zoneout_outputs, zoneout_states
 
     def _alias(self) -> str:
         return "zoneout"
 
     def __repr__(self) -> str:
-        shares = f"p_out={self._zoneout_outputs}, p_state={self._zoneout_states}"
+        shares = f"p_out={self.zoneout_outputs}, p_state={self.zoneout_states}"
         return f"{type(self).__name__}({shares}, {self.base_cell!r})"
 
     def reset(self) -> None:
@@ -128,12 +128,12 @@ class ZoneoutCell(ModifierCell):
 
     def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> Any:
         output, after = self.base_cell(inputs, states)
-        if self._zoneout_outputs:
+        if self.zoneout_outputs:
             before = F.zeros_like(output) if self._prev_output is None else self._prev_output
-            output = _mixed(F, self._zoneout_outputs, output, before)
-        if self._zoneout_states:
+            output = _mixed(F, self.zoneout_outputs, output, before)
+        if self.zoneout_states:
             pairs = zip(after, states, strict=True)
-            after = [_mixed(F, self._zoneout_states, new, old) for new, old in pairs]
+            after = [_mixed(F, self.zoneout_states, new, old) for new, old in pairs]
         self._prev_output = output
         return output, after
 

@@ -9,6 +9,14 @@ from gnomon.gluon.rnn.compound import (
     HybridSequentialRNNCell,
     SequentialRNNCell,
 )
+from gnomon.gluon.rnn.helpers import (
+    _cells_begin_state,
+    _cells_state_info,
+    _format_sequence,
+    _get_begin_state,
+    _mask_sequence_variable_length,
+    _reverse_sequences,
+)
 from gnomon.gluon.rnn.modifier import DropoutCell, ModifierCell, ResidualCell, ZoneoutCell
 
 __all__ = [
@@ -27,4 +35,10 @@ __all__ = [
     "ResidualCell",
     "SequentialRNNCell",
     "ZoneoutCell",
+    "_cells_begin_state",
+    "_cells_state_info",
+    "_format_sequence",
+    "_get_begin_state",
+    "_mask_sequence_variable_length",
+    "_reverse_sequences",
 ]

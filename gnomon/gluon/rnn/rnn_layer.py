@@ -95,9 +95,27 @@ class _RNNLayer(HybridBlock):
             self._size = checked_count(type(self).__name__, "projection_size", projection_size)
             self._more["projection_size"] = self._size
             self._inits["h2r_weight"] = h2r_weight_initializer
-        self._places = [f"{side}{k}" for k in range(num_layers) for side in "lr"[: self._dir]]
+        self._places = self._all_places()
         for number, place in enumerate(self._places):
             self._register(place, input_size if number < self._dir else self._size * self._dir)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "_inits" in state:
+            return
+        projected, own = self._projection_size, self.__dict__  # a pickle of MXNet
+        names = ["i2h_weight", "h2h_weight", "i2h_bias", "h2h_bias"]
+        names += [] if projected is None else ["h2r_weight"]
+        clips = [f"lstm_state_clip_{kind}" for kind in ("min", "max", "nan")]
+        self._inits = {name: own[f"_{name}_initializer"] for name in names}
+        self._more = {name: own[f"_{name}"] for name in clips if self._mode == "lstm"}
+        self._more |= {} if projected is None else {"projection_size": projected}
+        self._size = self._hidden_size if projected is None else projected
+        self._places = self._all_places()
+
+    def _all_places(self) -> list[str]:
+        """What the names of the parameters of each layer, in each direction, begin with."""
+        return [f"{side}{k}" for k in range(self._num_layers) for side in "lr"[: self._dir]]
 
     def _register(self, place: str, inputs: int) -> None:
         """Make the parameters of one layer in one direction."""

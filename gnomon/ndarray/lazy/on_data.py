@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gnomon import engine
 from gnomon.base import Later, ShapeError, complaint
 from gnomon.context import Context
 from gnomon.dtype import DType
+from gnomon.expr.functions.primitive import convert
 from gnomon.expr.node import Buffer
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.chunk import Chunk
@@ -41,9 +44,12 @@ def run(
     kinds = tuple([x._dtype for x in arguments])
     shapes, types = infer(op, tuple([x.shape for x in arguments]), kinds, zero_is_unknown())
     context = OpContext(is_train=train)
-    if isinstance(op, HostOp) and not all(map(known, shapes)):
-        shapes = sizes_now(op, inputs, context)
     outputs = list(given or ())
+    if isinstance(op, HostOp) and not all(map(known, shapes)):
+        values = _now(op, inputs, types, context)
+        if not outputs:
+            return [Array._around(value, ctx) for value in values], context
+        shapes = [value.shape for value in values]
     for k, (shape, dtype) in enumerate(zip(shapes, types, strict=True)):
         if k >= len(outputs):
             outputs.append(Array._new(dense(tuple(shape), dtype), ctx))
@@ -84,10 +90,13 @@ def _inferred(
 _by_rules = lru_cache(maxsize=1024)(_inferred)  # a record's rules give the same each time
 
 
-def sizes_now(op: HostOp, inputs: Sequence[Any], context: OpContext) -> list[Any]:
-    """The shapes of outputs that values decide, once these are there."""
-    arrays = [x.asnumpy() for x in inputs]
-    return [y.shape for y in op.results(arrays, {"train": context.is_train})]
+def _now(op: HostOp, inputs: Sequence[Any], types: Any, context: OpContext) -> list[Any]:
+    """Outputs of which values decide the shapes, computed here once these are there."""
+    for x in inputs:
+        x.wait_to_read()
+    found = op.results(views(inputs), {"train": context.is_train})
+    pairs = zip(found, types, strict=True)
+    return [np.require(convert(x, t.numpy), requirements=("C", "W", "O")) for x, t in pairs]
 
 
 def run_backward(

@@ -42,6 +42,7 @@ class BaseSparseNDArray(NDArray):
     __slots__ = ("_parts",)
 
     kind: ClassVar[Literal["csr", "row_sparse"]]
+    _own: ClassVar = ("_parts", "_layout", "_tape", "_pending_in")
     _parts: Parts
 
     def __getattr__(self, name: str) -> Any:
@@ -77,6 +78,10 @@ class BaseSparseNDArray(NDArray):
     def __repr__(self) -> str:
         sizes = "x".join(map(str, self.shape))
         return f"\n<{type(self).__name__} {sizes} @{self.context}>"
+
+    @staticmethod
+    def _restore(data: bytes, context: str) -> Any:
+        return restored(data, context)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return restored, (serialize.dumps_array(record(self)), str(self.context))
@@ -433,8 +438,9 @@ def _to_csr(data: Any) -> Any:
 
 def matrix_at(shape: tuple[int, ...], places: Indices, data: Any) -> Any:
     """A `csr` array of values at places in row-major order, which rise."""
-    rows, columns = np.divmod(places, max(shape[1], 1))
-    starts = np.searchsorted(rows, np.arange(shape[0] + 1))
+    width = max(shape[1], 1)
+    columns = places - places // width * width
+    starts = np.searchsorted(places, np.arange(shape[0] + 1) * width)
     return make(CSRNDArray, shape, data, (columns, starts))
 
 

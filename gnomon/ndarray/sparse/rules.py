@@ -291,8 +291,9 @@ def spread(index: Indices, data: Any, rows: int) -> Any:
 def combined(op: Any, inputs: Sequence[Any]) -> Any:
     """Sparse where both are of the same storage, or a product is."""
     lhs, rhs = inputs
-    op.infer_shape([lhs.shape, rhs.shape], zero_unknown=False)
-    op.infer_type([lhs._dtype, rhs._dtype])
+    if lhs.shape != rhs.shape or lhs._dtype is not rhs._dtype:  # one of the two refuses them
+        op.infer_shape([lhs.shape, rhs.shape], zero_unknown=False)
+        op.infer_type([lhs._dtype, rhs._dtype])
     kinds_of = stored(lhs), stored(rhs)
     if kinds_of == ("row_sparse", "row_sparse"):
         return _rows_combined(op, lhs, rhs)
@@ -303,12 +304,19 @@ def combined(op: Any, inputs: Sequence[Any]) -> Any:
     return invoke(op, (wide(lhs), wide(rhs)))
 
 
-def united(left: Indices, right: Indices) -> Indices:
-    """The numbers that either has, each once and in order; both are mostly in order already."""
-    both = np.sort(np.concatenate([left, right]), kind="stable")
+def united(left: Indices, right: Indices) -> tuple[Indices, Indices, Indices]:
+    """The numbers that either has, each once and in order, and where those of both are among them.
+
+    Both are mostly in order already, so that a sort takes less than searches.
+    """
+    both = np.concatenate([left, right])
+    order = np.argsort(both, kind="stable")
+    both = both[order]
     first = np.ones(len(both), bool)
     first[1:] = both[1:] != both[:-1]
-    return both[first]
+    place = np.empty(len(both), np.int64)
+    place[order] = np.cumsum(first) - 1
+    return both[first], place[: len(left)], place[len(left) :]
 
 
 def _rows_combined(op: Any, lhs: Any, rhs: Any) -> Any:
@@ -316,11 +324,9 @@ def _rows_combined(op: Any, lhs: Any, rhs: Any) -> Any:
     left, right = lhs._index(), rhs._index()
     if np.array_equal(left, right):
         return like(lhs, invoke(op, (lhs._parts.data, rhs._parts.data)))
-    rows = united(left, right)
-    a, b = (
-        spread(np.searchsorted(rows, index), x._parts.data, len(rows))
-        for x, index in ((lhs, left), (rhs, right))
-    )
+    rows, *where = united(left, right)
+    pairs = zip(where, (lhs, rhs), strict=True)
+    a, b = (spread(index, x._parts.data, len(rows)) for index, x in pairs)
     return make(RowSparseNDArray, lhs.shape, invoke(op, (a, b)), (rows,))
 
 
@@ -330,11 +336,9 @@ def _values_combined(op: Any, lhs: Any, rhs: Any) -> Any:
     if np.array_equal(left, right) and (left[1:] > left[:-1]).all():
         places, a, b = left, lhs._parts.data, rhs._parts.data
     else:
-        places = united(left, right)
-        a, b = (
-            spread(np.searchsorted(places, index), x._parts.data, len(places))
-            for x, index in ((lhs, left), (rhs, right))
-        )
+        places, *where = united(left, right)
+        pairs = zip(where, (lhs, rhs), strict=True)
+        a, b = (spread(index, x._parts.data, len(places)) for index, x in pairs)
     values = invoke(op, (a, b)) if len(places) else a
     kept = are_some(values)
     if not kept.all():

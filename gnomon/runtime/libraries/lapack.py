@@ -18,7 +18,7 @@ from gnomon.runtime.libraries.blas import library
 from gnomon.runtime.once import once
 
 Array = np.ndarray[Any, Any]
-SMALL = 32  # rows of a matrix below which the call takes longer than the work
+SMALL = 48  # columns of matrices below which NumPy is done sooner
 BLOCK = 64  # rows and columns of a part of a triangle
 
 
@@ -30,10 +30,10 @@ def _routine(name: str) -> Any:
     return ctypes.CFUNCTYPE(None)(address) if address else None
 
 
-def _known(name: str, a: Array) -> Any:
+def _known(name: str, a: Array, small: int = SMALL) -> Any:
     """The routine for the dtype of matrices; None where NumPy does their work."""
     letter = {"f": "s", "d": "d"}.get(a.dtype.char)
-    return None if letter is None or a.shape[-1] < SMALL else _routine(letter + name)
+    return None if letter is None or a.shape[-1] < small else _routine(letter + name)
 
 
 def turned(a: Array) -> Array:
@@ -257,6 +257,56 @@ def divided(low: Array, b: Array, transpose: bool = False) -> Array:
     found = np.array(b, order="C")
     _apply("trsm", b"UTN" if transpose else b"UNN", np.ascontiguousarray(low), found)
     return found
+
+
+def orthonormal(a: Array) -> tuple[Array, Array]:
+    """Q with orthonormal rows and a lower triangular L, L Q = a, of matrices that are not taller.
+
+    >>> [x.round(6).tolist() for x in orthonormal(np.array([[3.0, 4.0]]))]
+    [[[-0.6, -0.8]], [[-5.0]]]
+    """
+    reduce, expand = _known("geqrf", a), _known("orgqr", a)
+    if reduce is None:
+        q, r = np.linalg.qr(turned(a))
+        return turned(q), turned(r)
+    rows = np.array(a, order="C")
+    m, n, space = (ctypes.byref(_int(k)) for k in (*a.shape[-2:], a.shape[-2] * BLOCK))
+    status = ctypes.byref(_int())
+    room, scales = (np.empty((*shape, a.shape[-2]), a.dtype) for shape in ((BLOCK,), a.shape[:-2]))
+    work = ctypes.c_void_p(room.ctypes.data)
+    for matrix, scale in zip(_each(rows), _each(scales[..., None]), strict=False):
+        reduce(n, m, matrix, n, scale, work, space, status)
+    low = lower(rows[..., : a.shape[-2]])
+    for matrix, scale in zip(_each(rows), _each(scales[..., None]), strict=False):
+        expand(n, m, m, matrix, n, scale, work, space, status)
+    return rows, low
+
+
+def eigenvectors(a: Array) -> tuple[Array, Array]:
+    """Eigenvectors as rows, and eigenvalues in ascending order, of symmetric (..., n, n).
+
+    A matrix is given by its lower triangle.
+
+    >>> [abs(x).tolist() for x in eigenvectors(np.array([[3.0, 0.0], [0.0, 2.0]]))]
+    [[[0.0, 1.0], [1.0, 0.0]], [2.0, 3.0]]
+
+    Raises:
+        LinAlgError: the iteration does not end, as where an element is not finite.
+    """
+    solve = _known("syevd", a, 24)  # from 25 on threads of NumPy's library wait for each other
+    if solve is None:
+        values, vectors = np.linalg.eigh(a)
+        return turned(vectors), values
+    rows, order = np.array(a, order="C"), a.shape[-1]
+    values = np.empty(a.shape[:-1], a.dtype)
+    work = np.empty(1 + 6 * order + 2 * order * order, a.dtype), np.empty(3 + 5 * order, np.int32)
+    n, status = ctypes.byref(_int(order)), _int()
+    rooms = [x for w in work for x in (ctypes.c_void_p(w.ctypes.data), ctypes.byref(_int(w.size)))]
+    for matrix, found in zip(_each(rows), _each(values[..., None]), strict=False):
+        solve(b"V", b"U", n, matrix, n, found, *rooms, ctypes.byref(status), _ONE, _ONE)
+        if status.value:
+            raise np.linalg.LinAlgError("Eigenvalues did not converge")
+    return rows, values
 
 
 def turned_product(low: Array, b: Array) -> Array:

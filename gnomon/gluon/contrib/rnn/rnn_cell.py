@@ -14,7 +14,7 @@ from gnomon.gluon.rnn.base import (
 from gnomon.gluon.rnn.cells import LSTMCell
 from gnomon.gluon.rnn.compound import BidirectionalCell, SequentialRNNCell  # noqa: F401  the same
 from gnomon.gluon.rnn.modifier import ModifierCell
-from gnomon.gluon.rnn.sequence import formatted, functions, merged, time_axis
+from gnomon.gluon.rnn.sequence import batch_size, formatted, functions, merged, time_axis
 from gnomon.ground.arguments import Whole
 from gnomon.ops.fields import Field
 
@@ -209,7 +209,7 @@ def dynamic_unroll(
         got = f"{len(inputs)} arrays"
         raise ParamError(complaint("dynamic_unroll", "inputs", "one array with all steps", got))
     F, axis = functions(inputs), time_axis(layout)
-    states = list(cell._begun(inputs, layout, begin_state))
+    states = list(cell._begun(inputs, batch_size(inputs, layout), begin_state))
     if axis == 1:
         inputs = F.swapaxes(inputs, dim1=0, dim2=1)
     if drop_inputs:
