@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable
 from itertools import filterfalse
 from operator import attrgetter
-from typing import Any
+from typing import Any, cast
 
 from gnomon.base import EngineError
 from gnomon.context import Context, cpu
@@ -32,10 +32,12 @@ from gnomon.engine.job import (
     Function,
     Job,
     RunContext,
+    is_native,
     make_job,
 )
 from gnomon.engine.thread import ThreadState
 from gnomon.engine.var import Var
+from gnomon.ground.lock import is_held_once
 from gnomon.ground.record import put
 
 Observer = Callable[[str, Context, float, float], None]
@@ -100,12 +102,20 @@ class Execution(Bookkeeping):
             return False
         if self._behind:
             self._collect()
+        if self._brief is not None:
+            self._is_amidst()
         with self._lock:
             if _are_taken(const, mutate):
                 return False
+            outer = self._brief  # within which this one is called
             try:
-                self._briefly = True
-                answer = fn(self._cpu_context if ctx is None else self._run_context(ctx))
+                try:
+                    self._brief = fn
+                    answer = fn(self._cpu_context if ctx is None else self._run_context(ctx))
+                finally:
+                    if self._brief is not fn:  # it gave the lock back: see `_is_amidst`
+                        self._retry_until_done(type(self._lock).acquire, self._lock)
+                    self._brief = outer
                 if answer is not None:
                     refuse(answer)
             except BaseException as exception:
@@ -114,8 +124,6 @@ class Execution(Bookkeeping):
                 _count(failed.mutate)
                 failed.raise_interrupt()
                 return True
-            finally:
-                self._briefly = False
             _count(mutate)
         if self._deferred:
             self._after_entry()
@@ -137,9 +145,52 @@ class Execution(Bookkeeping):
             return False
         if self._behind:
             self._collect()
-        if self._briefly:  # a kernel runs on variables that it does not hold
+        if self._brief is not None:  # a kernel runs on variables that it does not hold
             return False
         return fast_path(read, written, integers, holders)
+
+    def _is_amidst(self) -> bool:
+        """Whether this thread is in the midst of an entry, whose end it cannot wait for.
+
+        A native kernel that a handler interrupted in `run_brief` comes to its end here, and the
+        lock is given back: `run_brief` takes it again when it goes on.
+        """
+        lock, brief = self._lock, self._brief
+        if not lock._is_owned():
+            return False
+        if not is_native(brief):
+            return True
+        try:
+            cast(Any, brief)(self._cpu_context)
+        except Exception:  # it failed: `run_brief` tells
+            return True
+        once = is_held_once(lock)
+        if self._brief is not brief:  # another handler, amid this one, gave the lock back
+            return self._is_amidst()
+        if once:  # from that look on nothing is called
+            self._brief = None
+            lock.release()
+        return not once
+
+    def _is_between(self, state: ThreadState) -> bool:
+        """Whether this thread has a job in hand that is to run when a handler returns.
+
+        Native work is done here, if it was not, and settled. A function that runs may wait.
+        """
+        running = state.running()
+        for job in (*running, *state.hand):
+            ours = is_native(job.fn)
+            if job.state == DONE or (job in running and not ours):
+                continue
+            if not ours or (self._poisoned and not job.fn.done):
+                return True
+            try:
+                self._call(job)
+            except BaseException as exception:
+                self._bring_to_end(job, exception)
+            with self._lock:
+                self._settle(job)
+        return False
 
     def _collect(self) -> None:
         """Settle what has ended behind the program."""
@@ -217,7 +268,7 @@ class Execution(Bookkeeping):
             refuse(job.fn(run, done))
             return False
         refuse(job.fn(run))
-        if self._poisoned and job.kind != CLEANUP:
+        if self._poisoned and job.kind != CLEANUP and job.state != DONE:
             job.heal()
         return True
 
@@ -244,7 +295,7 @@ class Execution(Bookkeeping):
 
     def _complete(self, job: Job, error: BaseException | None) -> None:
         """An asynchronous function's `on_complete`, from whatever thread."""
-        if self._lock._is_owned():
+        if self._is_amidst():
             self._deferred.append(lambda: self._complete(job, error))
             return
         with self._lock:
@@ -272,7 +323,7 @@ class Execution(Bookkeeping):
 
     def _after_entry(self) -> None:
         """Do what must not be done under the lock, or was put off while it was held."""
-        while self._deferred and not self._lock._is_owned():
+        while self._deferred and not self._is_amidst():
             try:
                 work = self._deferred.popleft()
             except IndexError:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable
 
 from gnomon.engine.gates import shut_gate
-from gnomon.engine.job import Job
+from gnomon.engine.job import DONE, Job
 from gnomon.engine.var import Var
 from gnomon.engine.work_queue import WorkQueue
 from gnomon.ground.record import inner
@@ -47,10 +47,14 @@ class ThreadState:
         self.relieved = []
 
     def running(self) -> list[Job]:
-        """The jobs whose functions are on the thread's stack, the innermost first."""
+        """The jobs whose functions are on the thread's stack, the innermost first.
+
+        Those that a handler settled after their work was over do not count.
+        """
         jobs, job = [], self.job
         while job is not None:
-            jobs.append(job)
+            if job.state != DONE:
+                jobs.append(job)
             job = job.outer
         return jobs
 

@@ -124,7 +124,7 @@ class Waiting(Execution):
         """
         self.finish_behind()
         state = self._state()
-        if state.job is not None or state.bouncing or self._lock._is_owned():
+        if state.job is not None or state.bouncing or self._is_amidst():
             return True
         written = dict.fromkeys(var for job in self._unfinished_operators() for var in job.mutate)
         if not written:
@@ -170,8 +170,8 @@ class Waiting(Execution):
         """
         self._refuse_in_entry("wait_for_all")
         state = self._state()
-        if state.job is not None:
-            name = state.job.name
+        for job in state.running()[:1]:
+            name = job.name
             raise EngineError(
                 f"wait_for_all: called in function {name!r}: it would wait for itself"
             )
@@ -237,9 +237,7 @@ class Waiting(Execution):
 
     def _refuse_in_entry(self, where: str) -> None:
         """A finaliser or signal handler in the middle of an entry cannot wait for its end."""
-        state = self._state()
-        between = state.bouncing and state.job is None  # it holds a job that it has not begun
-        if between or self._lock._is_owned():
+        if self._is_amidst() or self._is_between(self._state()):
             raise EngineError(
                 f"{where}: called by a finaliser or signal handler within the engine; "
                 "let the handler set a flag, and do this where the program sees it"
