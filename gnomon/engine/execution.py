@@ -322,7 +322,20 @@ class Execution(Bookkeeping):
             self._settle(job)
 
     def _after_entry(self) -> None:
-        """Do what must not be done under the lock, or was put off while it was held."""
+        """Do what must not be done under the lock, or was put off while it was held.
+
+        One after the other: what is put off is an entry, too, and has this done at its end.
+        """
+        if not self._deferred or (state := self._state()).catching_up:
+            return
+        try:
+            state.catching_up = True
+            self._catch_up()
+        finally:
+            state.catching_up = False
+
+    def _catch_up(self) -> None:
+        """Do all that was put off, if this thread may."""
         while self._deferred and not self._is_amidst():
             try:
                 work = self._deferred.popleft()

@@ -19,7 +19,8 @@ from typing import Any
 from gnomon.base import GnomonError
 from gnomon.native.memory import CFunction
 from gnomon.native.serve import compiled
-from gnomon.native.words import native
+from gnomon.native.words import Ints, native
+from gnomon.runtime.statements.fields import frames_left
 
 #: `retry_until_done(work, *arguments)`: `work` may be interrupted anywhere and begun anew
 RetryUntilDone = Callable[..., None]
@@ -29,14 +30,19 @@ OWN = 300  # as many tries does one of gnomon's own count for, which no handler 
 PAUSE = 0.01  # seconds for which a thread that has no memory to begin with lets others go on
 ROOM = 200  # frames for a repair
 
-_limit = CFunction("int Py_GetRecursionLimit()")  # a call of `sys`'s own counts as a frame
-_set_limit = CFunction("void Py_SetRecursionLimit(int)")
+LEFT = frames_left() or 0
+_thread = CFunction("void * PyThreadState_Get()")
 
 
 @native
 def make_room(frames: int) -> None:
-    """Let so many more frames of Python's be on a thread's stack; for a time, so it may be fewer."""
-    _set_limit(_limit() + frames)
+    """Let so many more frames of Python's be on this thread's stack; fewer, to take that back.
+
+    The limit itself is that of all threads: one that has gone beyond it meanwhile would be lost.
+    """
+    if LEFT != 0:
+        left = Ints(_thread() + LEFT)
+        left[0] = left[0] + frames
 
 
 @native

@@ -87,6 +87,7 @@ class Waiting(Execution):
             return
         self._refuse_in_entry("wait_for_var")
         self._after_entry()
+        self._catch_up()  # in the midst of which this one may be
         if write and var.pending_readers:
             var.push_pending_readers()
         self._flush()
@@ -176,6 +177,7 @@ class Waiting(Execution):
                 f"wait_for_all: called in function {name!r}: it would wait for itself"
             )
         self._after_entry()
+        self._catch_up()  # in the midst of which this one may be
         self.push_held_back()
         self._flush()
         self._drain(state)
