@@ -281,7 +281,9 @@ class Execution(Bookkeeping):
             observer(job.name, job.ctx or _CPU, begin, time.perf_counter())
 
     def _fail(self, job: Job, exception: BaseException) -> Failure:
-        """Poison what a job writes with what its function raised."""
+        """Poison what a job writes with what its function raised, once."""
+        if job.failure is not None:  # a handler that came amid it had it told
+            return job.failure
         failure = Failure(exception, job.name, job.site or push_site())
         with self._lock:
             self._poisoned = True

@@ -32,6 +32,8 @@ class NaiveEngine(Engine):
             self._deferred.append(lambda: self._push(job))
             return
         state = self._state()
+        if state.job is not None:
+            self._is_between(state)  # native work that a handler interrupted is settled first
         job.gate = shut_gate()
         try:
             with self._lock:
