@@ -102,23 +102,21 @@ class Execution(Bookkeeping):
             return False
         if self._behind:
             self._collect()
-        if self._brief is not None:
-            self._is_amidst()
+        outer = None if self._brief is None else self._outer_brief()
         with self._lock:
             if _are_taken(const, mutate):
                 return False
-            outer = self._brief  # within which this one is called
             try:
-                try:
-                    self._brief = fn
-                    answer = fn(self._cpu_context if ctx is None else self._run_context(ctx))
-                finally:
-                    if self._brief is not fn:  # it gave the lock back: see `_is_amidst`
-                        self._retry_until_done(type(self._lock).acquire, self._lock)
-                    self._brief = outer
+                self._brief = fn
+                answer = fn(self._cpu_context if ctx is None else self._run_context(ctx))
+                if self._brief is not fn:  # a handler gave the lock back: see `_is_amidst`
+                    self._retry_until_done(Execution._hold_again, self)
+                self._brief = outer
                 if answer is not None:
                     refuse(answer)
             except BaseException as exception:
+                self._retry_until_done(Execution._hold_again, self)
+                self._brief = outer
                 failed = make_job(fn, INLINE, (), tuple(mutate), ctx, 0, name)
                 self._bring_to_end(failed, exception)
                 _count(failed.mutate)
@@ -148,6 +146,15 @@ class Execution(Bookkeeping):
         if self._brief is not None:  # a kernel runs on variables that it does not hold
             return False
         return fast_path(read, written, integers, holders)
+
+    def _outer_brief(self) -> object:
+        """The brief kernel that this thread runs, within which another one is to run, if any."""
+        return self._brief if self._is_amidst() else None
+
+    def _hold_again(self) -> None:
+        """Take the lock, unless this thread has it."""
+        if not self._lock._is_owned():
+            self._lock.acquire()
 
     def _is_amidst(self) -> bool:
         """Whether this thread is in the midst of an entry, whose end it cannot wait for.
