@@ -35,7 +35,8 @@ class Bookkeeping(EngineState, ABC):
     def __init__(self) -> None:
         self._observer = None
         self._retry_until_done, self._live = retry_until_done(), lived()
-        self._briefly = self._poisoned = self._usual = False
+        self._poisoned = self._usual = False
+        self._brief = None
         self._clear()
 
     def _clear(self) -> None:

@@ -52,7 +52,7 @@ def is_unobserved() -> bool:
     engine = PROCESS.engine
     if engine is None:
         return False
-    held = engine._bulk is not None or engine._late is not None or engine._briefly
+    held = engine._bulk is not None or engine._late is not None or engine._brief is not None
     return engine._observer is None and not held
 
 

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable
 from itertools import filterfalse
 from operator import attrgetter
-from typing import Any
+from typing import Any, cast
 
 from gnomon.base import EngineError
 from gnomon.context import Context, cpu
@@ -32,10 +32,12 @@ from gnomon.engine.job import (
     Function,
     Job,
     RunContext,
+    is_native,
     make_job,
 )
 from gnomon.engine.thread import ThreadState
 from gnomon.engine.var import Var
+from gnomon.ground.lock import is_held_once
 from gnomon.ground.record import put
 
 Observer = Callable[[str, Context, float, float], None]
@@ -100,22 +102,26 @@ class Execution(Bookkeeping):
             return False
         if self._behind:
             self._collect()
+        outer = None if self._brief is None else self._outer_brief()
         with self._lock:
             if _are_taken(const, mutate):
                 return False
             try:
-                self._briefly = True
+                self._brief = fn
                 answer = fn(self._cpu_context if ctx is None else self._run_context(ctx))
+                if self._brief is not fn:  # a handler gave the lock back: see `_is_amidst`
+                    self._retry_until_done(Execution._hold_again, self)
+                self._brief = outer
                 if answer is not None:
                     refuse(answer)
             except BaseException as exception:
+                self._retry_until_done(Execution._hold_again, self)
+                self._brief = outer
                 failed = make_job(fn, INLINE, (), tuple(mutate), ctx, 0, name)
                 self._bring_to_end(failed, exception)
                 _count(failed.mutate)
                 failed.raise_interrupt()
                 return True
-            finally:
-                self._briefly = False
             _count(mutate)
         if self._deferred:
             self._after_entry()
@@ -137,9 +143,61 @@ class Execution(Bookkeeping):
             return False
         if self._behind:
             self._collect()
-        if self._briefly:  # a kernel runs on variables that it does not hold
+        if self._brief is not None:  # a kernel runs on variables that it does not hold
             return False
         return fast_path(read, written, integers, holders)
+
+    def _outer_brief(self) -> object:
+        """The brief kernel that this thread runs, within which another one is to run, if any."""
+        return self._brief if self._is_amidst() else None
+
+    def _hold_again(self) -> None:
+        """Take the lock, unless this thread has it."""
+        if not self._lock._is_owned():
+            self._lock.acquire()
+
+    def _is_amidst(self) -> bool:
+        """Whether this thread is in the midst of an entry, whose end it cannot wait for.
+
+        A native kernel that a handler interrupted in `run_brief` comes to its end here, and the
+        lock is given back: `run_brief` takes it again when it goes on.
+        """
+        lock, brief = self._lock, self._brief
+        if not lock._is_owned():
+            return False
+        if not is_native(brief):
+            return True
+        try:
+            cast(Any, brief)(self._cpu_context)
+        except Exception:  # it failed: `run_brief` tells
+            return True
+        once = is_held_once(lock)
+        if self._brief is not brief:  # another handler, amid this one, gave the lock back
+            return self._is_amidst()
+        if once:  # from that look on nothing is called
+            self._brief = None
+            lock.release()
+        return not once
+
+    def _is_between(self, state: ThreadState) -> bool:
+        """Whether this thread has a job in hand that is to run when a handler returns.
+
+        Native work is done here, if it was not, and settled. A function that runs may wait.
+        """
+        running = state.running()
+        for job in (*running, *state.hand):
+            ours = is_native(job.fn)
+            if job.state == DONE or (job in running and not ours):
+                continue
+            if not ours or (self._poisoned and not job.fn.done):
+                return True
+            try:
+                self._call(job)
+            except BaseException as exception:
+                self._bring_to_end(job, exception)
+            with self._lock:
+                self._settle(job)
+        return False
 
     def _collect(self) -> None:
         """Settle what has ended behind the program."""
@@ -217,7 +275,7 @@ class Execution(Bookkeeping):
             refuse(job.fn(run, done))
             return False
         refuse(job.fn(run))
-        if self._poisoned and job.kind != CLEANUP:
+        if self._poisoned and job.kind != CLEANUP and job.state != DONE:
             job.heal()
         return True
 
@@ -230,7 +288,9 @@ class Execution(Bookkeeping):
             observer(job.name, job.ctx or _CPU, begin, time.perf_counter())
 
     def _fail(self, job: Job, exception: BaseException) -> Failure:
-        """Poison what a job writes with what its function raised."""
+        """Poison what a job writes with what its function raised, once."""
+        if job.failure is not None:  # a handler that came amid it had it told
+            return job.failure
         failure = Failure(exception, job.name, job.site or push_site())
         with self._lock:
             self._poisoned = True
@@ -244,7 +304,7 @@ class Execution(Bookkeeping):
 
     def _complete(self, job: Job, error: BaseException | None) -> None:
         """An asynchronous function's `on_complete`, from whatever thread."""
-        if self._lock._is_owned():
+        if self._is_amidst():
             self._deferred.append(lambda: self._complete(job, error))
             return
         with self._lock:
@@ -271,8 +331,21 @@ class Execution(Bookkeeping):
             self._settle(job)
 
     def _after_entry(self) -> None:
-        """Do what must not be done under the lock, or was put off while it was held."""
-        while self._deferred and not self._lock._is_owned():
+        """Do what must not be done under the lock, or was put off while it was held.
+
+        One after the other: what is put off is an entry, too, and has this done at its end.
+        """
+        if not self._deferred or (state := self._state()).catching_up:
+            return
+        try:
+            state.catching_up = True
+            self._catch_up()
+        finally:
+            state.catching_up = False
+
+    def _catch_up(self) -> None:
+        """Do all that was put off, if this thread may."""
+        while self._deferred and not self._is_amidst():
             try:
                 work = self._deferred.popleft()
             except IndexError:

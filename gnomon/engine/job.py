@@ -82,7 +82,8 @@ class Native(Protocol):
     """A function that is native work, which may run in the stream in the place of being called.
 
     `is_long`: whether that is worth it. `task` gives that work, None where Python must do some of
-    it. `done` is filled when it is on its way, or done.
+    it. `done` is filled when it is on its way, or done: it does nothing then when it is called
+    again, by a signal's handler too that came amidst a call.
     """
 
     resumable: bool
@@ -255,7 +256,7 @@ class Job:
 
     def inherited(self) -> Failure | None:
         """The failure that keeps this job from running: of what it reads, or writes unreported."""
-        if self.kind == CLEANUP:
+        if self.kind == CLEANUP or self.state == DONE:
             return None
         for var in self.const:
             if var.failure is not None:
@@ -294,6 +295,11 @@ def make_job(
     job.interrupt = None
     job.operator = None
     return job
+
+
+def is_native(fn: object) -> bool:
+    """Whether a function is `Native`, or as good."""
+    return bool(getattr(fn, "resumable", False)) and hasattr(fn, "done")
 
 
 def name_of(fn: Function | None) -> str:

@@ -21,17 +21,19 @@ class NaiveEngine(Engine):
 
     def __init__(self) -> None:
         super().__init__()
-        self._briefly = True  # for good: an error is raised at its push, which a fast path has not
+        self._brief = self  # for good: an error is raised at its push, which a fast path has not
 
     def _clear(self) -> None:
         super()._clear()
         self._admitted: set[Job] = set()
 
     def _push(self, job: Job) -> None:
-        if self._lock._is_owned():
+        if self._is_amidst():
             self._deferred.append(lambda: self._push(job))
             return
         state = self._state()
+        if state.job is not None:
+            self._is_between(state)  # native work that a handler interrupted is settled first
         job.gate = shut_gate()
         try:
             with self._lock:

@@ -26,6 +26,7 @@ from gnomon.engine.completion import refuse
 from gnomon.engine.engine import Engine
 from gnomon.engine.failure import push_site
 from gnomon.engine.job import INLINE, READY, SYNC, Job, Operator, make_job
+from gnomon.engine.retry_until_done import ROOM, make_room
 from gnomon.engine.state import EngineState, admit, is_awaited, leave, send_ordinary
 from gnomon.engine.thread import ThreadState
 from gnomon.engine.var import Var, is_free, is_unread
@@ -241,6 +242,7 @@ def _go_on(engine: EngineState, state: ThreadState, job: Job, raised: BaseExcept
         return
     except BaseException as error:
         first = error
+    make_room(ROOM)
     for _ in range(TRIES):
         if not state.bouncing:
             break
@@ -248,6 +250,7 @@ def _go_on(engine: EngineState, state: ThreadState, job: Job, raised: BaseExcept
             cast(Any, engine)._go_on(job, state, raised)
         except BaseException:
             continue
+    make_room(-ROOM)
     raise first
 
 

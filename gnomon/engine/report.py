@@ -40,6 +40,33 @@ def reachable(roots: Collection[Job]) -> set[Job]:
     return set(roots).union(*(users for _, users in neighbourhood(roots)))
 
 
+def awaited(job: Job) -> set[Job]:
+    """The jobs that must be done before one that waits can run, directly or through others."""
+    found, fresh, seen = set[Job](), [job], set[Var]()
+    before: dict[Job, list[Job]] = {}
+    while fresh:
+        one = fresh.pop()
+        for var in {*one.const, *one.mutate} - seen:
+            seen.add(var)
+            for each, holders in _holders_before(var):
+                before.setdefault(each, []).extend(holders)
+        fresh += set(before.get(one, ())) - found
+        found.update(before.get(one, ()))
+    return found
+
+
+def _holders_before(var: Var) -> Iterator[tuple[Job, list[Job]]]:
+    """Each job that queues for a variable, with those that hold it right before."""
+    readers, writers = list(var.readers), [] if var.writer is None else [var.writer]
+    for entry in var.queue or ():
+        if isinstance(entry, tuple):
+            yield entry[0], writers
+            readers.append(entry[0])
+        else:
+            yield entry, readers or writers
+            readers, writers = [], [entry]
+
+
 def describe(jobs: Iterable[Job], pending: int) -> str:
     """One paragraph per unfinished job: what it is, what it waits for, where it was pushed."""
     listed = sorted(jobs, key=lambda job: job.state == WAITING)

@@ -6,7 +6,8 @@ in the clean-up after the one before, too. No `try` in Python keeps the next one
 runs, in every interpreter: from `except BaseException:` to that call there is no instruction at
 which one would, and none that takes memory: work is a function of a class, as to bind a method
 does. And where memory lacks, Python may not get as far as a function's first
-instruction: native code begins a thread's life again then, or its work would be left undone.
+instruction: native code begins a thread's life again then, or its work would be left undone. Where
+a recursion came to Python's limit, there would be no room for any repair: it gets some frames more.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from time import sleep
 from typing import Any
 
 from gnomon.base import GnomonError
+from gnomon.native.memory import CFunction
 from gnomon.native.serve import compiled
-from gnomon.native.words import native
+from gnomon.native.words import Ints, native
+from gnomon.runtime.statements.fields import frames_left
 
 #: `retry_until_done(work, *arguments)`: `work` may be interrupted anywhere and begun anew
 RetryUntilDone = Callable[..., None]
@@ -25,6 +28,21 @@ RetryUntilDone = Callable[..., None]
 TRIES = 1000  # an error that comes each time is the work's own
 OWN = 300  # as many tries does one of gnomon's own count for, which no handler is likely to raise
 PAUSE = 0.01  # seconds for which a thread that has no memory to begin with lets others go on
+ROOM = 200  # frames for a repair
+
+LEFT = frames_left() or 0
+_thread = CFunction("void * PyThreadState_Get()")
+
+
+@native
+def make_room(frames: int) -> None:
+    """Let so many more frames of Python's be on this thread's stack; fewer, to take that back.
+
+    The limit itself is that of all threads: one that has gone beyond it meanwhile would be lost.
+    """
+    if LEFT != 0:
+        left = Ints(_thread() + LEFT)
+        left[0] = left[0] + frames
 
 
 @native
@@ -32,6 +50,7 @@ def call_until_done(work: Any, *arguments: object) -> None:
     """Call `work` until it comes to its end, and raise then what was raised last."""
     last: BaseException | None = None
     tries = 0
+    make_room(ROOM)
     while tries < TRIES:
         try:
             work(*arguments)
@@ -39,6 +58,7 @@ def call_until_done(work: Any, *arguments: object) -> None:
         except BaseException as error:
             last = error
             tries += OWN if isinstance(error, GnomonError) else 1
+    make_room(-ROOM)
     if last is not None:
         raise last
 

@@ -37,7 +37,7 @@ class EngineState:
     __slots__ = (
         "_base",
         "_behind",
-        "_briefly",
+        "_brief",
         "_bulk",
         "_bulking",
         "_cpu_context",
@@ -59,7 +59,7 @@ class EngineState:
 
     _base: int  # the most bytes that were in use while no operator was pending
     _behind: deque[Job]  # what runs behind the program, in its order
-    _briefly: bool  # kernels of `run_brief` are not to be joined by others now
+    _brief: object | None  # the kernel of `run_brief` that runs now: no fast path joins it
     _bulk: Bulk | None  # what a bulk scope holds back
     _bulking: bool  # whether any thread asks for bulk
     _cpu_context: RunContext

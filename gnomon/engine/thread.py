@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable
 
 from gnomon.engine.gates import shut_gate
-from gnomon.engine.job import Job
+from gnomon.engine.job import DONE, Job
 from gnomon.engine.var import Var
 from gnomon.engine.work_queue import WorkQueue
 from gnomon.ground.record import inner
@@ -21,6 +21,7 @@ class ThreadState:
         "backlog",
         "bouncing",
         "bulk_size",
+        "catching_up",
         "done",
         "gate",
         "hand",
@@ -31,6 +32,8 @@ class ThreadState:
 
     backlog: deque[Job]  # inline jobs it made ready, to be run next
     bouncing: bool  # whether it works that backlog off
+    bulk_size: int
+    catching_up: bool  # whether it does what was put off
     done: Job | None  # a worker's: what it took, and did not settle yet
     hand: list[Job]  # those of its backlog that it took, and did not settle yet
     job: Job | None  # what runs on it now; `job.outer` is what that runs in
@@ -41,16 +44,20 @@ class ThreadState:
         self.job = self.work_queue = self.done = None
         self.backlog = deque()
         self.hand = []
-        self.bouncing = False
+        self.bouncing = self.catching_up = False
         self.bulk_size = 0
         self.gate = shut_gate()
         self.relieved = []
 
     def running(self) -> list[Job]:
-        """The jobs whose functions are on the thread's stack, the innermost first."""
+        """The jobs whose functions are on the thread's stack, the innermost first.
+
+        Those that a handler settled after their work was over do not count.
+        """
         jobs, job = [], self.job
         while job is not None:
-            jobs.append(job)
+            if job.state != DONE:
+                jobs.append(job)
             job = job.outer
         return jobs
 

@@ -23,7 +23,7 @@ from gnomon.engine.execution import Execution
 from gnomon.engine.failure import push_site
 from gnomon.engine.gates import shut_gate
 from gnomon.engine.job import CLEANUP, DONE, WAIT, Job, Operator, make_job
-from gnomon.engine.report import describe, reachable
+from gnomon.engine.report import awaited, describe, reachable
 from gnomon.engine.thread import ThreadState
 from gnomon.engine.var import Var
 
@@ -87,6 +87,7 @@ class Waiting(Execution):
             return
         self._refuse_in_entry("wait_for_var")
         self._after_entry()
+        self._catch_up()  # in the midst of which this one may be
         if write and var.pending_readers:
             var.push_pending_readers()
         self._flush()
@@ -100,7 +101,7 @@ class Waiting(Execution):
             job = make_job(None, WAIT, const, mutate, label="wait_for_var", site=push_site())
             job.gate = shut_gate()
             self._enter(job)
-            self._sleep(job.gate, state)
+            self._sleep(job.gate, state, wait=job)
         failure = var.failure
         if failure is not None:
             self._report(failure)
@@ -124,7 +125,7 @@ class Waiting(Execution):
         """
         self.finish_behind()
         state = self._state()
-        if state.job is not None or state.bouncing or self._lock._is_owned():
+        if state.job is not None or state.bouncing or self._is_amidst():
             return True
         written = dict.fromkeys(var for job in self._unfinished_operators() for var in job.mutate)
         if not written:
@@ -170,12 +171,13 @@ class Waiting(Execution):
         """
         self._refuse_in_entry("wait_for_all")
         state = self._state()
-        if state.job is not None:
-            name = state.job.name
+        for job in state.running()[:1]:
+            name = job.name
             raise EngineError(
                 f"wait_for_all: called in function {name!r}: it would wait for itself"
             )
         self._after_entry()
+        self._catch_up()  # in the midst of which this one may be
         self.push_held_back()
         self._flush()
         self._drain(state)
@@ -237,9 +239,7 @@ class Waiting(Execution):
 
     def _refuse_in_entry(self, where: str) -> None:
         """A finaliser or signal handler in the middle of an entry cannot wait for its end."""
-        state = self._state()
-        between = state.bouncing and state.job is None  # it holds a job that it has not begun
-        if between or self._lock._is_owned():
+        if self._is_amidst() or self._is_between(self._state()):
             raise EngineError(
                 f"{where}: called by a finaliser or signal handler within the engine; "
                 "let the handler set a flag, and do this where the program sees it"
@@ -251,15 +251,19 @@ class Waiting(Execution):
         state: ThreadState,
         most: float = math.inf,
         written: Sequence[Var] = (),
+        wait: Job | None = None,
     ) -> bool:
         """Sleep until `gate` opens, or nothing was done for `most` seconds; whether it opened.
 
         Only what writes variables counts, where these are `written`. Report what hangs when nothing
         was done for long.
+
+        Raises:
+            EngineError: `wait` is for what waits in turn for a function that runs on this thread.
         """
         self._before_sleep(state)
         try:
-            return self._sleep_on(gate, state, most, written)
+            return self._sleep_on(gate, state, most, written, wait)
         finally:
             self._after_sleep(state)
 
@@ -268,7 +272,12 @@ class Waiting(Execution):
         return sum([var.version for var in written]) if written else self._settled
 
     def _sleep_on(
-        self, gate: LockType, state: ThreadState, most: float, written: Sequence[Var]
+        self,
+        gate: LockType,
+        state: ThreadState,
+        most: float,
+        written: Sequence[Var],
+        wait: Job | None,
     ) -> bool:
         period = config.get("hang_report_seconds") or math.inf
         done, since, looks = self._done(written), time.monotonic(), 0
@@ -278,6 +287,8 @@ class Waiting(Execution):
                 done, since, looks = now, time.monotonic(), 0
                 continue
             self._relieve(state)
+            if wait is not None and (running := state.running()):
+                self._refuse_circle(wait, running)
             looks += 1
             if time.monotonic() - since >= most:
                 return False
@@ -285,6 +296,15 @@ class Waiting(Execution):
                 log.warning("nothing was done for %g s:\n%s", period, self.report())
                 since = time.monotonic()
         return True
+
+    def _refuse_circle(self, wait: Job, running: Sequence[Job]) -> None:
+        """Raise where a thread waits for what waits in turn for a function that runs on it."""
+        with self._lock:
+            circle = awaited(wait).intersection(running)
+        for job in circle:
+            raise EngineError(
+                f"{wait.name}: called in function {job.name!r}: it would wait for itself"
+            )
 
     def _relieve(self, state: ThreadState) -> None:
         """Nothing was done for a while: others may sleep where the engine does not see it."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from _thread import LockType
 
 _order = itertools.count()
+NOT_CALLED = (MemoryError, RecursionError)  # what a call raises that does nothing
 
 
 @inner
@@ -85,7 +86,7 @@ class WorkQueue:
                 entry = (-job.priority, next(_order), job)
                 job.state = READY
                 heapq.heappush(heap, entry)
-        except MemoryError:
+        except NOT_CALLED:
             job.state = WAITING
             raise
         wake_one(self)
@@ -141,7 +142,7 @@ def put_ordinary(work_queue: WorkQueue, job: Job) -> None:
     job.state = READY
     try:
         work_queue.normal.append(job)
-    except MemoryError as error:
+    except NOT_CALLED as error:
         job.state = WAITING
         raise error
     wake_one(work_queue)
@@ -152,4 +153,8 @@ def wake_one(work_queue: WorkQueue) -> None:
     """Wake a thread that sleeps, unless one is waking up."""
     if work_queue.idle and not work_queue.waking:
         work_queue.waking = True
-        work_queue.idle[-1].release()
+        try:
+            work_queue.idle[-1].release()
+        except NOT_CALLED as error:
+            work_queue.waking = False
+            raise error

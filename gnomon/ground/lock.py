@@ -118,6 +118,17 @@ def reentrant() -> Reentrant:
     return cast(Reentrant, SafeReentrant() if _LOOKS_TOO_EARLY else threading.RLock())
 
 
+def is_held_once(lock: Reentrant) -> bool:
+    """Whether whoever has a reentrant lock took it once.
+
+    >>> lock = reentrant()
+    >>> with lock:
+    ...     is_held_once(lock)
+    True
+    """
+    return "count=1 " in repr(lock)  # CPython tells it in no other way before 3.12
+
+
 first_use = reentrant()
 
 

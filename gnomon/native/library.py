@@ -113,9 +113,11 @@ class Library(Calls):
         return True
 
     def caught(self, handler: ast.ExceptHandler) -> None:
-        """Go on where an error of a class was raised, which is so no more; else end with it."""
+        """Go on where an error of a class was raised, or of one of a tuple of classes, which is so
+        no more; else end with it."""
         assert handler.type is not None
-        cls = self.constant(handler.type)[1]
+        named = self.constant(handler.type)[1]
+        cls = BaseException if isinstance(named, tuple) else named
         found = self.call("PyErr_ExceptionMatches", "i32", self.of(handler.type))
         self.check(self.value(f"icmp eq i32 {found}, 0"))
         if handler.name is None:

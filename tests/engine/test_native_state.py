@@ -51,9 +51,9 @@ class Threadless(EngineState):
     def __init__(self):
         for name in ("_behind", "_deferred", "_ready"):
             setattr(self, name, deque())
-        for name in ("_bulk", "_late", "_observer"):
+        for name in ("_brief", "_bulk", "_late", "_observer"):
             setattr(self, name, None)
-        self._briefly = self._bulking = self._poisoned = False
+        self._bulking = self._poisoned = False
         self._usual = True
         self._cpu_context = RunContext(None)
         self._hiring, self._sleepers, self.told = [], [], []

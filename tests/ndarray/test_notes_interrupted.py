@@ -13,7 +13,7 @@ from ndarray.noted_steps import begin_soon, counted
 from gnomon import autograd, config, nd
 from gnomon.base import MidwayError
 from gnomon.executor.recorded_step import Plan
-from gnomon.ndarray.lazy import notes
+from gnomon.ndarray.lazy import notes, recorded
 from gnomon.runtime.devices import pool
 
 W = np.linspace(-0.4, 0.5, 16, dtype=np.float32).reshape(4, 4)
@@ -190,3 +190,32 @@ def test_a_handler_computes_what_was_just_noted(monkeypatch: pytest.MonkeyPatch)
         right = np.tanh(np.ones((3, 4)) * k @ W)
         np.testing.assert_allclose(loss.asscalar(), (right**2).sum(), rtol=1e-5)
     assert times[0] > 10
+
+
+def test_a_state_is_asked_for_as_an_operator_that_changes_it_is_noted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As by a signal's handler that saves the parameters."""
+    x = nd.array(W[None])
+    gamma, beta, mean, var = (nd.full((4,), k) for k in (1.0, 2.0, 3.0, 4.0))
+    gamma.attach_grad()
+    hide, asked = recorded.hide, 2
+
+    def interrupted(array: Any, record: Any) -> bool:
+        nonlocal asked
+        hidden = hide(array, record)
+        if asked:
+            asked -= 1
+            array.asnumpy()
+        return hidden
+
+    monkeypatch.setattr(recorded, "hide", interrupted)
+    for _ in range(3):
+        with autograd.record():
+            made = nd.BatchNorm(x * 1, gamma, beta, mean, var, momentum=0.5, fix_gamma=False)
+        made.backward()
+    assert not asked
+    want = 3.0
+    for _ in range(3):
+        want = want * 0.5 + 0.5 * W[None].mean(axis=(0, 2))
+    np.testing.assert_allclose(mean.asnumpy(), want, rtol=1e-5)

@@ -47,6 +47,7 @@ import functools
 import weakref
 from collections.abc import Sequence
 from functools import partial
+from itertools import repeat
 from typing import Any
 
 from gnomon import engine
@@ -238,23 +239,21 @@ def replaced(dest: Any, made: Any) -> bool:
     if not (type(before) is type(after) is FusionGroup) or before.own is not after.own:
         return False
     with after.own.lock:
-        if (
-            dest._pending_in is not before
-            or made._pending_in is not after
-            or before.ctx != after.ctx
-        ):
-            return False
-        old, new = dest._index, made._index
+        old, new, same = dest._index, made._index, before is after
         target = before.in_place.get(old)
+        if before.ctx != after.ctx or (target is not None and not same):
+            return False
+        listed = old < len(before.results) and not (same and old == new)
+        moved = map(put, repeat(dest), ("_pending_in", "_index"), (after, new))
+        # no call from here to `any`: no handler computes between
+        if dest._pending_in is not before or made._pending_in is not after:
+            return False
         if target is not None:
-            if before is not after:
-                return False
             after.in_place[new] = target
-        put(dest, "_pending_in", after)
-        put(dest, "_index", new)
         after.results[new] = dest
-        if old < len(before.results) and (before is not after or old != new):
+        if listed:
             before.results[old] = None
+        any(moved)
         before.in_place.pop(old, None)
     if after.full():
         after()

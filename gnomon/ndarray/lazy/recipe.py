@@ -368,6 +368,12 @@ class _Brief(partial[None]):
 
     resumable = True
 
+    @property
+    def done(self) -> Done:
+        """Filled when the work is done."""
+        done: Done = self.args[1]
+        return done
+
 
 class Run:
     """One run of a recipe: what the engine calls; called again, it goes on where it was."""

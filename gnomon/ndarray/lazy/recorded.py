@@ -136,7 +136,9 @@ class Recorded(Frozen):
         """Whether an array could be noted as a state that is changed."""
         if not self.operands or x.context != self.ctx or not hide(x, self):
             return False
-        state: State = x._pending_in
+        state = x._pending_in
+        if type(state) is not State:  # a finaliser or handler has asked for its value since
+            return False
         if state.chunk.failure is not None:
             state.record = None
             return False

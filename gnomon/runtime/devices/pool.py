@@ -276,7 +276,8 @@ class Pool:
             raise MidwayError(
                 "a finaliser or signal handler asks for memory amidst a request for it"
             )
-        self.lock.acquire()
+        for _ in iter(self.lock.acquire, True):  # no room for an interrupt: `ground/lock.py`
+            pass
 
     def trim(self) -> None:
         """Gives idle blocks back to the device, if no thread is in the pool."""

@@ -130,8 +130,10 @@ class Status(NamedTuple):
 #: what native code calls: function, block, the address of its status; and who is told of its end
 Entry = tuple[int, int, int, Callable[[], object] | None]
 
-#: Filled in the same instant as the work of `Step.run_once` is done. A signal's handler may raise
-#: an exception between any two instructions of the interpreter, but a `list.extend` is one of them.
+#: Filled in the same instant as the work of `Step.run_once` is done. A signal's handler may come,
+#: and raise an exception, after any call that the interpreter makes; a `list.extend` is one. It may
+#: also do that work itself (see `engine/execution.py`), so nothing is called between the look at
+#: `done` and that.
 Done = list[Any]
 
 
@@ -205,12 +207,15 @@ class Step:
             GnomonError: the step reports a failure, at each call.
         """
         if self.status is None:
+            calls: Iterable[Any] = map(self._call, self._arguments)
             if not done:
-                done.extend(map(self._call, self._arguments))
-        elif done:
+                done.extend(calls)
+            return
+        calls = zip(map(self._call, self._arguments), (self,), strict=False)
+        if done:
             finish(done)
         else:
-            done.extend(zip(map(self._call, self._arguments), (self,), strict=False))
+            done.extend(calls)
             self.check()
 
     @property
@@ -309,15 +314,18 @@ class Program(Step):
 
     def run_once(self, done: Done) -> None:
         """As `Step.run_once`; tells who watches programs of the time of each step."""
+        watcher = _watched.by
+        if watcher is None:
+            super().run_once(done)
+            return
+        times, arguments = self._timer_words()
+        run = function(_code().address("timed"))
+        calls = zip(map(run, (pointer(arguments.address),)), (self,), strict=False)
         if done:
             finish(done)
-        elif _watched.by is None:
-            done.extend(zip(map(self._call, self._arguments), (self,), strict=False))
-            self.check()
         else:
-            timings = self._timed()
-            done.append((None, self))
-            _watched.by(self, timings)
+            done.extend(calls)
+            watcher(self, self._rows(times))
             self.check()
 
     def entry(self) -> Entry:

@@ -18,6 +18,7 @@ from gnomon import config
 from gnomon.ground.lock import reentrant
 
 WORD = ctypes.sizeof(ctypes.c_size_t)
+_STATE = 48  # numbers at the beginning of a thread's state that are looked at
 
 
 class Field(NamedTuple):
@@ -93,6 +94,24 @@ def lock_owner() -> int | None:
     mine = threading.get_ident()
     places = [k for k, (a, b) in enumerate(zip(free, held, strict=True)) if not a and b == mine]
     return places[0] * WORD if places and words(lock) == free else None
+
+
+@functools.cache
+def frames_left() -> int | None:
+    """Where a thread's state keeps how many frames more it may have; None where none is seen.
+
+    That and the limit change when the limit does.
+    """
+    address = ctypes.PYFUNCTYPE(ctypes.c_void_p)(("PyThreadState_Get", ctypes.pythonapi))()
+    ints = (ctypes.c_int32 * _STATE).from_address(address)
+    limit = sys.getrecursionlimit()
+    before = list(ints)
+    sys.setrecursionlimit(limit + 1)
+    after = list(ints)
+    sys.setrecursionlimit(limit)
+    grown = [k for k, (a, b) in enumerate(zip(before, after, strict=True)) if b == a + 1]
+    places = [k for k in grown if 0 < after[k] <= limit]
+    return places[0] * 4 if len(grown) == 2 and len(places) == 1 else None
 
 
 @functools.cache
