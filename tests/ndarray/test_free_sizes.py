@@ -49,8 +49,9 @@ COUNTED = {
 
 #: others, which no kernels and products of operands alone compute, or which arrays make otherwise
 ELSEWHERE = {
-    "Convolution", "Deconvolution", "Pooling", "Pooling_v1", "RNN", "Dropout", "zeros_like",
-    "ones_like", "broadcast_like", "_contrib_SparseEmbedding",
+    "BatchNorm", "_contrib_BatchNormWithReLU", "_contrib_SyncBatchNorm", "Convolution",
+    "Deconvolution", "Pooling", "Pooling_v1", "RNN", "Dropout", "zeros_like", "ones_like",
+    "broadcast_like", "_contrib_SparseEmbedding",
     "_contrib_interleaved_matmul_selfatt_qk", "_contrib_interleaved_matmul_selfatt_valatt",
     "_contrib_interleaved_matmul_encdec_qk", "_contrib_interleaved_matmul_encdec_valatt",
 }  # fmt: skip
