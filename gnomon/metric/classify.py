@@ -151,11 +151,11 @@ class _Binary(EvalMetric):
         guess = _largest(self, pred, 1)
         truth = label.astype(np.int32).ravel()
         check_label_shapes(truth, guess, shape=True, where=type(self).__name__)
-        if not np.isin(truth, (0, 1)).all() or pred.shape[1] > 2:
-            found = f"classes {np.unique(truth)[:8].tolist()}, predictions {pred.shape}"
-            raise ParamError(
-                complaint(type(self).__name__, "labels", "two classes, 0 and 1", found)
-            )
+        classes = np.unique(truth)
+        if len(classes) > 2 or not np.isin(classes, (-1, 0, 1)).all() or pred.shape[1] > 2:
+            found = f"classes {classes[:8].tolist()}, predictions {pred.shape}"
+            expected = "two classes, 1 and 0 or -1"
+            raise ParamError(complaint(type(self).__name__, "labels", expected, found))
         return truth == 1, guess == 1
 
 

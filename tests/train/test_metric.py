@@ -151,6 +151,20 @@ def test_refused_arrays(name, labels, preds, words):
     assert metric.num_inst == 0
 
 
+@pytest.mark.parametrize("name", ["f1", "mcc"])
+def test_the_other_of_two_classes_may_be_minus_one(name):
+    """As in MXNet, where every class but 1 is the other one."""
+    preds = [np.eye(2)[[1, 0, 1, 1, 0]]]
+    scores = []
+    for other in (0, -1):
+        metric = metrics.create(name)
+        metric.update([np.array([1, other, other, 1, 1])], preds)
+        scores.append(metric.get()[1])
+    assert scores[0] == scores[1] != 0
+    with pytest.raises(ParamError, match=r"1 and 0 or -1, got classes \[-1, 0, 1\]"):
+        metrics.create(name).update([np.array([1, 0, -1, 1, 1])], preds)
+
+
 @pytest.mark.parametrize("spec", ["acuracy", 3, '["acc"'])
 def test_refused_names(spec):
     with pytest.raises(mx.GnomonError, match="metric"):
