@@ -161,7 +161,7 @@ def test_the_other_of_two_classes_may_be_minus_one(name):
         metric.update([np.array([1, other, other, 1, 1])], preds)
         scores.append(metric.get()[1])
     assert scores[0] == scores[1] != 0
-    with pytest.raises(ParamError, match=r"1 and 0 or -1, got classes \[-1, 0, 1\]"):
+    with pytest.raises(GnomonError, match=r"1 and 0 or -1, got classes \[-1, 0, 1\]"):
         metrics.create(name).update([np.array([1, 0, -1, 1, 1])], preds)
 
 
