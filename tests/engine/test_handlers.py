@@ -256,7 +256,7 @@ def test_a_recursion_that_comes_to_its_limit_within_the_engine(threaded):
     depth = len(_frames()) + 10
     reached = 0
     for way in ways:
-        for more in range(80):
+        for more in range(60):
             try:
                 sys.setrecursionlimit(depth + 60)
                 at(more, way)
