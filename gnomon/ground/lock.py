@@ -119,7 +119,7 @@ def reentrant() -> Reentrant:
 
 
 def is_held_once(lock: Reentrant) -> bool:
-    """Whether whoever has a reentrant lock took it once.
+    """Whether the thread that has a reentrant lock took it once.
 
     >>> lock = reentrant()
     >>> with lock:

@@ -11,8 +11,6 @@ import pytest
 from gnomon import engine
 from gnomon.base import EngineError
 from gnomon.engine.backlog import Backlog
-from gnomon.engine.retry_until_done import call_until_done
-from gnomon.native.serve import compiled
 from tests.engine.processes import run
 
 
@@ -212,8 +210,8 @@ STORM = """
             os.kill(os.getpid(), signal.SIGUSR1)
     sender = threading.Thread(target=send)
     sender.start()
-    end = time.monotonic() + 3
-    while time.monotonic() < end:
+    end = time.monotonic() + 20
+    while len(told) <= 100 and time.monotonic() < end:
         step()
     ended.set()
     sender.join()
@@ -284,23 +282,6 @@ def _frames():
         found.append(frame)
         frame = frame.f_back
     return found
-
-
-def test_a_repair_has_room_where_a_recursion_has_none():
-    for way in (call_until_done, *compiled(call_until_done)):
-        ends = []
-
-        def deep(way=way, ends=ends):
-            try:
-                deep()
-            except RecursionError:
-                if not ends:
-                    way(at, 50, lambda: ends.append(len(_frames())))
-
-        before = sys.getrecursionlimit()
-        deep()
-        assert len(ends) == 1 and ends[0] > before
-        assert sys.getrecursionlimit() == before
 
 
 def test_many_pushes_that_were_put_off_are_no_recursion(threaded):
