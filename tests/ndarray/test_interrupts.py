@@ -237,3 +237,33 @@ def test_handlers_that_work_with_arrays():
         signal.signal(signal.SIGALRM, before)
     assert found["all"] == found["right"] + found["refused"]
     assert found["right"] > found["refused"]
+
+
+def test_a_handler_may_begin_groups_amid_the_beginning_of_one():
+    """It may end those of shapes that were to be ended: between any two instructions."""
+
+    def pend(sizes):
+        return [mx.nd.ones((n,)) + n for n in sizes]
+
+    def watch(frame, event, arg):
+        nonlocal left
+        if frame.f_code.co_name != "_begin":
+            return watch if event == "call" else None
+        frame.f_trace_opcodes = True
+        left -= event == "opcode"
+        if left == 0:
+            sys.settrace(None)
+            found.extend(pend(range(40, 52)))
+        return watch
+
+    came = 0
+    for nth in range(1, 80):
+        found, left = pend(range(1, 11)), nth
+        sys.settrace(watch)
+        try:
+            found += pend(range(20, 22))
+        finally:
+            sys.settrace(None)
+        came += left <= 0
+        assert all((x == 1 + x.size).asnumpy().all() for x in found)
+    assert came > 20
