@@ -64,6 +64,28 @@ def call_until_done(work: Any, *arguments: object) -> None:
 
 
 @native
+def repair(engine: Any, name: str, job: object, task: object) -> None:
+    """Call the method `name` with `job`, and `task` unless it is None, until it comes to its end.
+
+    For native code, whose calls have no frame of its own to come from: where Python 3.11 refused
+    one, it would refuse this one too. Code in Python has called something from its frame before.
+    """
+    raised: BaseException | None = None
+    work = getattr(type(engine), name)
+    make_room(1)
+    try:
+        if task is None:
+            engine._retry_until_done(work, engine, job)
+        else:
+            engine._retry_until_done(work, engine, job, task)
+    except BaseException as error:
+        raised = error
+    make_room(-1)
+    if raised is not None:
+        raise raised
+
+
+@native
 def live(life: Any, *arguments: object) -> None:
     """Call a thread's `life`, again where memory lacks, until it comes to its end."""
     while True:
