@@ -267,9 +267,12 @@ class FusionGroup(Frozen):
 
     def full(self) -> bool:
         """Whether it is to be computed now: it has enough operators, or holds too many bytes."""
-        if self.eager or self.trace.full:
+        trace = self.trace
+        if trace is EMPTY:  # a handler has had it computed since
+            return False
+        if self.eager or trace.full:
             return True
-        most = HELD + 2 * self.trace.layout.nbytes
+        most = HELD + 2 * trace.layout.nbytes
         if self.held > most:
             put(self, "held", self._held_alone())
         return self.held > most
