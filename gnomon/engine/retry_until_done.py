@@ -7,7 +7,8 @@ runs, in every interpreter: from `except BaseException:` to that call there is n
 which one would, and none that takes memory: work is a function of a class, as to bind a method
 does. And where memory lacks, Python may not get as far as a function's first
 instruction: native code begins a thread's life again then, or its work would be left undone. Where
-a recursion came to Python's limit, there would be no room for any repair: it gets some frames more.
+a recursion came to Python's limit, there would be no room for any repair: it gets some frames more
+(not calls in C more, which Python 3.12 and later count apart).
 """
 
 from __future__ import annotations
