@@ -268,10 +268,8 @@ class FusionGroup(Frozen):
     def full(self) -> bool:
         """Whether it is to be computed now: it has enough operators, or holds too many bytes."""
         trace = self.trace
-        if trace is EMPTY:  # a handler has had it computed since
-            return False
-        if self.eager or trace.full:
-            return True
+        if self.eager or trace.full or trace is EMPTY:
+            return trace is not EMPTY  # else a handler has had it computed since
         most = HELD + 2 * trace.layout.nbytes
         if self.held > most:
             put(self, "held", self._held_alone())
