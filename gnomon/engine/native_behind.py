@@ -13,6 +13,7 @@ from typing import Any, cast
 from gnomon.engine.failure import push_site
 from gnomon.engine.job import BEHIND, INLINE, Job, make_job
 from gnomon.engine.native_push import is_quiet
+from gnomon.engine.retry_until_done import repair
 from gnomon.engine.state import EngineState, admit, is_awaited, leave
 from gnomon.engine.var import Var, is_unread
 from gnomon.ground.collector import resting
@@ -113,9 +114,9 @@ def entered_behind(
         if is_entered(task):
             return True
     except BaseException as error:
-        cast(Any, engine)._retry_until_done(getattr(type(engine), _CALL_BACK), engine, job, task)
+        repair(engine, _CALL_BACK, job, task)
         raise error
-    cast(Any, engine)._retry_until_done(getattr(type(engine), _CALL_BACK), engine, job, task)
+    repair(engine, _CALL_BACK, job, task)
     return False
 
 

@@ -26,7 +26,7 @@ from gnomon.engine.completion import refuse
 from gnomon.engine.engine import Engine
 from gnomon.engine.failure import push_site
 from gnomon.engine.job import INLINE, READY, SYNC, Job, Operator, make_job
-from gnomon.engine.retry_until_done import ROOM, make_room
+from gnomon.engine.retry_until_done import ROOM, make_room, repair
 from gnomon.engine.state import EngineState, admit, is_awaited, leave, send_ordinary
 from gnomon.engine.thread import ThreadState
 from gnomon.engine.var import Var, is_free, is_unread
@@ -124,7 +124,7 @@ def _enter(
         if admit(engine, job):
             put_ordinary(cast(WorkQueue, engine._work_queue), job)
     except BaseException as error:
-        cast(Any, engine)._retry_until_done(getattr(type(engine), _ABANDON), engine, job)
+        repair(engine, _ABANDON, job, None)
         raise error
 
 

@@ -7,7 +7,8 @@ runs, in every interpreter: from `except BaseException:` to that call there is n
 which one would, and none that takes memory: work is a function of a class, as to bind a method
 does. And where memory lacks, Python may not get as far as a function's first
 instruction: native code begins a thread's life again then, or its work would be left undone. Where
-a recursion came to Python's limit, there would be no room for any repair: it gets some frames more.
+a recursion came to Python's limit, there would be no room for any repair: it gets some frames more
+(not calls in C more, which Python 3.12 and later count apart).
 """
 
 from __future__ import annotations
@@ -61,6 +62,28 @@ def call_until_done(work: Any, *arguments: object) -> None:
     make_room(-ROOM)
     if last is not None:
         raise last
+
+
+@native
+def repair(engine: Any, name: str, job: object, task: object) -> None:
+    """Call the method `name` with `job`, and `task` unless it is None, until it comes to its end.
+
+    For native code, whose calls have no frame of its own to come from: where Python 3.11 refused
+    one, it would refuse this one too. Code in Python has called something from its frame before.
+    """
+    raised: BaseException | None = None
+    work = getattr(type(engine), name)
+    make_room(1)
+    try:
+        if task is None:
+            engine._retry_until_done(work, engine, job)
+        else:
+            engine._retry_until_done(work, engine, job, task)
+    except BaseException as error:
+        raised = error
+    make_room(-1)
+    if raised is not None:
+        raise raised
 
 
 @native

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import sys
 import threading
 
@@ -234,8 +235,9 @@ def at(depth, work):
     return at(depth - 1, work) if depth else work()
 
 
-def test_a_recursion_that_comes_to_its_limit_within_the_engine(threaded):
-    var, before = threaded.new_variable(), sys.getrecursionlimit()
+@pytest.mark.parametrize("busy", [False, True])
+def test_a_recursion_that_comes_to_its_limit_within_the_engine(threaded, busy):
+    var, limit = threaded.new_variable(), sys.getrecursionlimit()
     operators = [
         threaded.new_operator(lambda ctx: None, (), (var,), kind=kind)
         for kind in ("sync", "async", "inline", "brief")
@@ -248,39 +250,54 @@ def test_a_recursion_that_comes_to_its_limit_within_the_engine(threaded):
         lambda: threaded.push_sync(fine, None, (), (var,), priority=1),
         lambda: threaded.push_inline(fine, None, (), (var,)),
         lambda: threaded.push_later(fine, None, (), (var,)),
-        lambda: threaded.wait_for_var(var, write=True),
-        threaded.wait_for_all,
     ]
+    if not busy:
+        ways += [lambda: threaded.wait_for_var(var, write=True), threaded.wait_for_all]
     for way in ways:
         at(0, way)
-    depth = len(_frames()) + 10
     reached = 0
     for way in ways:
-        for more in range(60):
+        for depth in itertools.count():
+            begun, free = [], threading.Event()
+            if busy:
+                threaded.push_sync(lambda ctx, free=free: free.wait(20), None, (), (var,))
             try:
-                sys.setrecursionlimit(depth + 60)
-                at(more, way)
+                sys.setrecursionlimit(_frames() + 60)
+                at(depth, lambda way=way, begun=begun: (begun.append(way), way()))
             except RecursionError:
-                reached += 1
+                reached += bool(begun)
             except EngineError:
                 pass  # a function came to the limit, and is told of
             finally:
-                sys.setrecursionlimit(before)
+                sys.setrecursionlimit(limit)
+                free.set()
             state = threaded._state()
-            assert not threaded._lock._is_owned() and not state.bouncing, (way, more)
+            assert not threaded._lock._is_owned() and not state.bouncing, (way, depth)
             assert state.job is None and not state.hand
             threaded.push_sync(fine, None, (), (var,))
-            with contextlib.suppress(EngineError):
-                threaded.wait_for_all()
-            assert not threaded._pending
+            assert _all_is_done(threaded), (way, depth)
+            if not begun:
+                break
     assert reached > len(ways)
 
 
+def _all_is_done(one):
+    """Whether nothing is pending any more, after at most 20 seconds."""
+
+    def wait():
+        with contextlib.suppress(EngineError):
+            one.wait_for_all()
+
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    thread.join(20)
+    return not thread.is_alive()
+
+
 def _frames():
-    frame, found = sys._getframe(), []
+    frame, found = sys._getframe(1), 0
     while frame is not None:
-        found.append(frame)
-        frame = frame.f_back
+        frame, found = frame.f_back, found + 1
     return found
 
 

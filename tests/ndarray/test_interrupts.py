@@ -19,6 +19,7 @@ from gnomon.gluon.block.program import Lease
 from gnomon.module import Module
 from gnomon.ndarray.lazy import fused
 from gnomon.ndarray.lazy.forwarded import Forwarded
+from gnomon.ndarray.lazy.fusion_group import FusionGroup
 from gnomon.runtime.compiler.jit import Module as Code
 from gnomon.runtime.devices.pool import Storage
 from gnomon.runtime.libraries.dnn.library import Owned
@@ -200,6 +201,23 @@ def test_what_computes_amidst_a_lone_result_leaves_it_alone(monkeypatch):
     monkeypatch.undo()
     assert len(calls) == 1
     assert y.asnumpy().tolist() == [3] * 2000
+
+
+def test_a_handler_reads_what_was_just_put_in_place(monkeypatch):
+    full = FusionGroup.full
+
+    def interrupted(group):
+        told.append(array.asnumpy()[0])
+        return full(group)
+
+    array, told = mx.nd.zeros((30_000,)), []
+    monkeypatch.setattr(FusionGroup, "full", interrupted)
+    for _ in range(3):
+        array += 1
+        array += 1
+    monkeypatch.undo()
+    assert told
+    assert (array.asnumpy() == 6).all()
 
 
 def test_handlers_that_work_with_arrays():

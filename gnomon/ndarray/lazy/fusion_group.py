@@ -273,9 +273,10 @@ class FusionGroup(Frozen):
 
     def full(self) -> bool:
         """Whether it is to be computed now: it has enough operators, or holds too many bytes."""
-        if self.eager or self.trace.full:
-            return True
-        most = HELD + 2 * self.trace.layout.nbytes
+        trace = self.trace
+        if self.eager or trace.full or trace is EMPTY:
+            return trace is not EMPTY  # else a handler has had it computed since
+        most = HELD + 2 * trace.layout.nbytes
         if self.held > most:
             put(self, "held", self._held_alone())
         return self.held > most
