@@ -139,18 +139,12 @@ class Own(Frozen):
     def _begin(self, shape: tuple[int, ...], ctx: Context) -> FusionGroup:
         """A new group."""
         groups = self.groups
-        self._end(shape)
         every = [*groups]  # at once: a handler that computes may begin and end groups
-        for oldest in every[: max(0, len(every) + 1 - GROUPS)]:
-            self._end(oldest)
+        for old in (shape, *every[: max(0, len({*every, shape}) - GROUPS)]):
+            if (group := groups.pop(old, None)) is not None:
+                group()
         made = groups[shape] = FusionGroup(self, ctx)
         return made
-
-    def _end(self, shape: tuple[int, ...]) -> None:
-        """Compute the group of a shape, if there is one, and take it out."""
-        group = self.groups.pop(shape, None)
-        if group is not None:
-            group()
 
 
 class _Thread(threading.local):
