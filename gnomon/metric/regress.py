@@ -93,6 +93,13 @@ class PearsonCorrelation(EvalMetric):
         self._mean = np.zeros(2)
         self._moments = np.zeros((2, 2))
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if "_conv" in state:  # a pickle of MXNet
+            self._count, cross = state["_label_nums"], state["_conv"]
+            self._mean = np.array([state["_mean_l"], state["_mean_p"]])
+            self._moments = np.array([[state["_sse_l"], cross], [cross, state["_sse_p"]]])
+
     def measure(self, label: np.ndarray, pred: np.ndarray) -> tuple[float, int]:
         check_label_shapes(label, pred, shape=True, where=type(self).__name__)
         both = np.stack([label.ravel(), pred.ravel()]).astype(np.float64)

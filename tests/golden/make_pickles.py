@@ -49,6 +49,8 @@ METRICS: dict[str, Any] = {
     "mcc": mx.metric.MCC,
     "mcc of all": lambda: mx.metric.MCC(average="micro"),
     "pcc": mx.metric.PCC,
+    "correlation": mx.metric.PearsonCorrelation,
+    "correlation of all": lambda: mx.metric.PearsonCorrelation(average="micro"),
 }
 
 
@@ -72,11 +74,14 @@ def _block(name: str, make: Callable[[], Any]) -> dict[str, Any]:
 
 def _metric(make: Callable[[], Any]) -> dict[str, Any]:
     metric = make()
-    batch = [mx.nd.array(LABEL)], [mx.nd.array(SCORES)]
+    scores = mx.nd.array(SCORES)
+    if isinstance(metric, mx.metric.PearsonCorrelation):  # of two arrays of one shape
+        scores = scores[:, 1]
+    batch = [mx.nd.array(LABEL)], [scores]
     metric.update(*batch)
     data = pickle.dumps(metric)
     metric.reset_local()
-    metric.update([1 - batch[0][0]], batch[1])
+    metric.update([1 - batch[0][0]], [scores * scores])
     after = [metric.get()[1], metric.get_global()[1]]
     return {"pickle": base64.b64encode(data).decode(), "after": after}
 
