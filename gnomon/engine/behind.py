@@ -151,7 +151,7 @@ class Behind(Backlog):
         return in_use(_memory) + len(self._queued) * _QUEUED
 
     def _count(self, job: Job) -> None:
-        if not self._is_amidst():  # else the push is deferred
+        if self._gets_out():  # else the push is deferred
             if self._used() > most_memory(self._base):
                 self._flush()  # what a bulk holds back would not end
             self._make_room()
@@ -168,7 +168,7 @@ class Behind(Backlog):
 
     def _collect(self) -> None:
         """Settle what the stream has done, and run here what that makes ready and is short."""
-        if not self._behind or self._first() > stream.done() or self._is_amidst():
+        if not self._behind or self._first() > stream.done() or not self._gets_out():
             return
         state, gone = self._state(), list[Job]()
         try:
@@ -277,7 +277,7 @@ class Behind(Backlog):
 
         At once amidst an entry, in which no thread can wait.
         """
-        if not self._is_amidst():
+        if self._gets_out():
             with self._lock:
                 number = max(map(_number, self._behind), default=0)
             if number:

@@ -109,7 +109,7 @@ class Execution(Bookkeeping):
             try:
                 self._brief = fn
                 answer = fn(self._cpu_context if ctx is None else self._run_context(ctx))
-                if self._brief is not fn:  # a handler gave the lock back: see `_is_amidst`
+                if self._brief is not fn:  # a handler gave the lock back: see `_gets_out`
                     self._retry_until_done(Execution._hold_again, self)
                 self._brief = outer
                 if answer is not None:
@@ -149,38 +149,38 @@ class Execution(Bookkeeping):
 
     def _outer_brief(self) -> object:
         """The brief kernel that this thread runs, within which another one is to run, if any."""
-        return self._brief if self._is_amidst() else None
+        return None if self._gets_out() else self._brief
 
     def _hold_again(self) -> None:
         """Take the lock, unless this thread has it."""
         if not self._lock._is_owned():
             self._lock.acquire()
 
-    def _is_amidst(self) -> bool:
-        """Whether this thread is in the midst of an entry, whose end it cannot wait for.
+    def _gets_out(self) -> bool:
+        """Whether this thread is in no entry, or gets out of one, whose end it could not wait for.
 
         A native kernel that a handler interrupted in `run_brief` comes to its end here, and the
         lock is given back: `run_brief` takes it again when it goes on.
         """
         lock, brief = self._lock, self._brief
         if not lock._is_owned():
-            return False
-        if not is_native(brief):
             return True
+        if not is_native(brief):
+            return False
         try:
             cast(Any, brief)(self._cpu_context)
         except Exception:  # it failed: `run_brief` tells
-            return True
+            return False
         once = is_held_once(lock)
         if self._brief is not brief:  # another handler, amid this one, gave the lock back
-            return self._is_amidst()
+            return self._gets_out()
         if once:  # from that look on nothing is called
             self._brief = None
             lock.release()
-        return not once
+        return once
 
-    def _is_between(self, state: ThreadState) -> bool:
-        """Whether this thread has a job in hand that is to run when a handler returns.
+    def _settles_own(self, state: ThreadState) -> bool:
+        """Whether this thread has no job in hand that is to run when a handler returns.
 
         Native work is done here, if it was not, and settled. A function that runs may wait.
         """
@@ -190,14 +190,14 @@ class Execution(Bookkeeping):
             if job.state == DONE or (job in running and not ours):
                 continue
             if not ours or (self._poisoned and not job.fn.done):
-                return True
+                return False
             try:
                 self._call(job)
             except BaseException as exception:
                 self._bring_to_end(job, exception)
             with self._lock:
                 self._settle(job)
-        return False
+        return True
 
     def _collect(self) -> None:
         """Settle what has ended behind the program."""
@@ -304,7 +304,7 @@ class Execution(Bookkeeping):
 
     def _complete(self, job: Job, error: BaseException | None) -> None:
         """An asynchronous function's `on_complete`, from whatever thread."""
-        if self._is_amidst():
+        if not self._gets_out():
             self._deferred.append(lambda: self._complete(job, error))
             return
         with self._lock:
@@ -345,7 +345,7 @@ class Execution(Bookkeeping):
 
     def _catch_up(self) -> None:
         """Do all that was put off, if this thread may."""
-        while self._deferred and not self._is_amidst():
+        while self._deferred and self._gets_out():
             try:
                 work = self._deferred.popleft()
             except IndexError:

@@ -28,12 +28,12 @@ class NaiveEngine(Engine):
         self._admitted: set[Job] = set()
 
     def _push(self, job: Job) -> None:
-        if self._is_amidst():
+        if not self._gets_out():
             self._deferred.append(lambda: self._push(job))
             return
         state = self._state()
         if state.job is not None:
-            self._is_between(state)  # native work that a handler interrupted is settled first
+            self._settles_own(state)  # native work that a handler interrupted is settled first
         job.gate = shut_gate()
         try:
             with self._lock:

@@ -66,7 +66,7 @@ class ThreadedEngine(Behind):
     # --- pushes ---------------------------------------------------------------------------------
 
     def _push(self, job: Job) -> None:
-        if self._lock._is_owned() and self._is_amidst():
+        if self._lock._is_owned() and not self._gets_out():
             self._deferred.append(lambda: self._push(job))
             return
         if self._late is not None:
@@ -94,7 +94,7 @@ class ThreadedEngine(Behind):
         self._after_entry()
 
     def _push_inline(self, job: Job) -> None:
-        if self._lock._is_owned() and self._is_amidst():
+        if self._lock._is_owned() and not self._gets_out():
             job.site = push_site()
             self._deferred.append(lambda: self._push_inline(job))
             return
@@ -182,7 +182,7 @@ class ThreadedEngine(Behind):
             self._dispatch_ready(None)
 
     def _hold_back(self, job: Job) -> None:
-        if self._state().job is not None or self._is_amidst():
+        if self._state().job is not None or not self._gets_out():
             self._push_inline(job)
             return
         with self._lock:
@@ -240,7 +240,7 @@ class ThreadedEngine(Behind):
         return WorkQueue(str(ctx), self._workers or config.get("cpu_workers"))
 
     def _after_entry(self) -> None:
-        if self._hiring and not self._is_amidst():
+        if self._hiring and self._gets_out():
             self._hire()
         super()._after_entry()
 

@@ -125,7 +125,7 @@ class Waiting(Execution):
         """
         self.finish_behind()
         state = self._state()
-        if state.job is not None or state.bouncing or self._is_amidst():
+        if state.job is not None or state.bouncing or not self._gets_out():
             return True
         written = dict.fromkeys(var for job in self._unfinished_operators() for var in job.mutate)
         if not written:
@@ -239,7 +239,7 @@ class Waiting(Execution):
 
     def _refuse_in_entry(self, where: str) -> None:
         """A finaliser or signal handler in the middle of an entry cannot wait for its end."""
-        if self._is_amidst() or self._is_between(self._state()):
+        if not (self._gets_out() and self._settles_own(self._state())):
             raise EngineError(
                 f"{where}: called by a finaliser or signal handler within the engine; "
                 "let the handler set a flag, and do this where the program sees it"

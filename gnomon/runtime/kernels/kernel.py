@@ -85,8 +85,10 @@ class Kernel:
         in."""
         values = self._values(words, other)
         head, sizes, total = self._divided(values)
-        if any(sizes[piece.elements] for piece in self.signature.scratch):
-            return None
+        for slot, elements, _ in self.signature.scratch:
+            if sizes[elements]:
+                return None
+            values[slot] = 0
         return head + [values.get(slot, 0) for slot in self.signature.args], total
 
     def blank(self, name: str, count: int) -> Step:
