@@ -5,14 +5,13 @@ from __future__ import annotations
 import ast
 import dis
 import re
-import signal
 import sys
 import threading
-import time
 import types
 from pathlib import Path
 
 import pytest
+from interrupted import interruptions
 
 from gnomon.ground.lock import SafeLock, SafeReentrant, exclusive, if_free, reentrant
 
@@ -70,29 +69,8 @@ def taken(lock):
     ],
 )
 def test_an_interrupt_leaves_the_lock_free_wherever_it_falls(make, work):
-    def interrupt(*_):
-        nonlocal armed
-        if armed:
-            armed = False
-            raise InterruptedError
-
-    armed, interrupts, lock = False, 0, make()
-    before = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, 1e-3, 1e-4)
-    try:
-        end = time.monotonic() + 1
-        while time.monotonic() < end:
-            try:
-                armed = True
-                work(lock)
-                armed = False
-            except InterruptedError:
-                interrupts += 1
-            assert not taken(lock)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-    assert interrupts > 100
+    lock = make()
+    assert interruptions(lambda: work(lock), lambda: taken(lock)) > 100
 
 
 @pytest.mark.parametrize("make", [exclusive, reentrant, SafeLock, SafeReentrant])

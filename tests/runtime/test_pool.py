@@ -5,17 +5,16 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
-import signal
 import subprocess
 import sys
 import threading
-import time
 
 import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from interrupted import interruptions
 
 from gnomon import config, context
 from gnomon.base import DeviceError, MidwayError, ParamError, ShapeError
@@ -319,27 +318,5 @@ def test_memory_goes_back_when_the_names_of_the_module_are_gone(monkeypatch):
 
 
 def test_an_interrupt_leaves_the_lock_free_wherever_it_falls() -> None:
-    own, armed, interrupts = Pool(Null()), False, 0
-
-    def interrupt(*_: object) -> None:
-        nonlocal armed
-        if armed:
-            armed = False
-            raise InterruptedError
-
-    before = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, 1e-3, 1e-4)
-    try:
-        end = time.monotonic() + 1
-        while time.monotonic() < end:
-            try:
-                armed = True
-                own.stats()
-                armed = False
-            except InterruptedError:
-                interrupts += 1
-            assert not own.lock._is_owned()
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-    assert interrupts > 100
+    own = Pool(Null())
+    assert interruptions(own.stats, own.lock._is_owned) > 100

@@ -253,6 +253,7 @@ class Step:
 
     def moved(self, addresses: Sequence[int], owners: object) -> Step:
         """The step for operands at other addresses, in the order of `places`; `owners` are kept."""
+        # steps that say `places` define it: `Rebinder` asks no others
         raise NotImplementedError(f"{self!r} has no places")
 
     def entry(self) -> Entry:
