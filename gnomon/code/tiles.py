@@ -21,14 +21,12 @@ from typing import NamedTuple
 
 WIDEST = 3  # registers of columns that a tile has at most, and a panel of B has
 
-#: The words of a block. Distances are in elements: `row` and `along` those of op(A) from row to row
-#: and along a row, `ldb` and `ldc` those of B and C from one stored row to the next, and `across`
-#: that of op(B) from column to column: where B lies in panels, a column's part of its panel. Where
-#: op(B)'s rows are dense, `batch` products share it, `sa` and `sc` from A to A and from C to C.
-#: `table` is where the addresses of tiles are.
-WORDS = (
-    "a b c m n k row along ldb across ldc alpha beta inner by_rows piece batch sa sc table".split()
-)
+#: The words that tiles read. Distances are in elements: `row` and `along` those of op(A) from row
+#: to row and along a row, `ldb` and `ldc` those of B and C from one stored row to the next, and
+#: `across` that of op(B) from column to column: where B lies in panels, a column's part of its
+#: panel. Where op(B)'s rows are dense, `batch` products share it, `sa` and `sc` from one A and C to
+#: the next. `table` is where the addresses of tiles are.
+WORDS = "k row along ldb across ldc alpha beta batch sa sc table".split()
 
 
 class Machine(NamedTuple):
@@ -71,39 +69,6 @@ define internal VECTOR @load(ptr %at, MASK %mask) alwaysinline {
   ret VECTOR %x
 }
 
-"""
-
-_FRAME = """
-define void @tiles(ptr %words, i64 %task, i64 %tasks) {
-LOADS
-  %rows = icmp ne i64 %by_rows, 0
-  %axis = select i1 %rows, i64 %m, i64 %n
-  %start = mul i64 %task, %piece
-  %left = sub i64 %axis, %start
-  %size = call i64 @llvm.smin.i64(i64 %left, i64 %piece)
-  %i = select i1 %rows, i64 %start, i64 0
-  %j = select i1 %rows, i64 0, i64 %start
-  %m.here = select i1 %rows, i64 %size, i64 %m
-  %n.here = select i1 %rows, i64 %n, i64 %size
-  %by_inner = icmp ne i64 %inner, 0
-  %a.off = mul i64 %i, %row
-  %b.off = mul i64 %j, %across
-  %c.row = mul i64 %i, %ldc
-  %c.off = add i64 %c.row, %j
-  %a.all = inttoptr i64 %a to ptr
-  %b.all = inttoptr i64 %b to ptr
-  %c.all = inttoptr i64 %c to ptr
-  %a.at = getelementptr ELEMENT, ptr %a.all, i64 %a.off
-  %b.at = getelementptr ELEMENT, ptr %b.all, i64 %b.off
-  %c.at = getelementptr ELEMENT, ptr %c.all, i64 %c.off
-  br i1 %by_inner, label %inside, label %outside
-inside:
-  call void @inner(ptr %words, i64 %m.here, i64 %n.here, ptr %a.at, ptr %b.at, ptr %c.at)
-  ret void
-outside:
-  call void @outer(ptr %words, i64 %n.here, i64 %m.here, ptr %a.at, ptr %b.at, ptr %c.at)
-  ret void
-}
 """
 
 _NUMBERS = """
@@ -205,14 +170,18 @@ def tile(machine: Machine, name: str) -> str:
         body = _outer_tile(int(first), wide, machine.lanes)
     else:
         body = _inner_tile(int(first), int(second), machine.lanes)
-    return _filled(machine, _KIT + body)
+    return filled(machine, body)
 
 
 def text(machine: Machine) -> str:
-    """The text of `tiles`, which goes over C and calls tiles by way of the table."""
+    """The text of `outer` and `inner`, which go over C and call tiles by way of the table.
+
+    Both take the words, how many columns and rows of C (`inner`: rows and columns), and where the
+    parts of A, B and C begin.
+    """
     tall, wide, rows, columns = sizes_of(machine)
     table = {name: number for number, name in enumerate(names(machine))}
-    parts = [_FRAME.replace("LOADS", _loads(WORDS))]
+    parts = []
     parts += [
         _sweep(f"outer.strip.{v.name}", f"outer.%s.{v.name}", tall, "row 0 ldc", table)
         for v in wide
@@ -226,11 +195,12 @@ def text(machine: Machine) -> str:
         parts.append(each.replace("LOADS", _loads(("batch", "sa", "sc"))))
     parts += [_sweep("outer", "outer.batch.%s", wide, "0 across 1")]
     parts += [_sweep("inner", "inner.strip.%s", rows, "row 0 ldc")]
-    return _filled(machine, "".join(parts))
+    return filled(machine, "".join(parts))
 
 
-def _filled(machine: Machine, text: str) -> str:
-    return machine.filled(text).replace("SIZE", str(machine.size))
+def filled(machine: Machine, text: str) -> str:
+    """`text` behind what it needs, with a machine's words."""
+    return machine.filled(_KIT + text).replace("SIZE", str(machine.size))
 
 
 def _loads(names: Iterable[str]) -> str:
@@ -254,7 +224,7 @@ def _sweep(
     other axis as its extent, and what is left of this one; it is a tile where a `table` has it.
     """
     lines = [
-        f"define internal void @{name}({_TAKES}) noinline {{",
+        f"define void @{name}({_TAKES}) noinline {{",
         _loads(n for n in dict.fromkeys(moves.split()) if n not in "01"),
         "  %place = alloca i64\n  store i64 0, ptr %place",
     ]
@@ -456,6 +426,11 @@ def _totals(sums: list[str], lanes: int) -> tuple[list[str], list[str]]:
             lines.append(f"  {merged[-1]} = fadd VECTOR {parts[0]}, {parts[1]}")
         sums, group, level = merged, half, level + 1
     return lines, sums
+
+
+def shuffled(one: str, other: str, index: Sequence[int]) -> str:
+    """The register of these elements of two."""
+    return f"shufflevector VECTOR {one}, VECTOR {other}, {_indices(index)}"
 
 
 def _indices(index: Sequence[int]) -> str:
