@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 from collections.abc import Iterator
 from typing import Any
@@ -14,13 +15,16 @@ from gnomon.code import tiles
 from gnomon.dtype import DType
 from gnomon.expr.node import Buffer
 from gnomon.runtime.execution import threads
-from gnomon.runtime.libraries import gemm, tile
+from gnomon.runtime.libraries import gemm, tile, tile_code
 from gnomon.runtime.libraries.product import product
+from gnomon.runtime.libraries.tile_code import GATHERS, TURNS
 from gnomon.runtime.statements.prepare import prepare
 
 Array = np.ndarray[Any, Any]
 SIZES = [(1, 1, 1), (7, 33, 20), (33, 50, 17), (6, 4, 16), (9, 97, 1), (32, 10, 64), (65, 13, 40)]
-FORMS = [(False, False), (True, False), (False, True)]
+SIZES += [(3, 40, 50), (20, 63, 9), (11, 112, 33)]
+LARGE = [(520, 70, 230), (70, 200, 600), (90, 100, 1100)]  # beyond what is read as it lies
+FORMS = [(False, False), (True, False), (False, True), (True, True)]
 GAP = 3
 
 
@@ -74,8 +78,19 @@ def test_all_forms(machine: None) -> None:
         check(*size, ta, tb, beta)
 
 
+@pytest.mark.parametrize("size", LARGE)
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("size", [(130, 200, 90), (20, 400, 300), (500, 60, 70)])
+def test_panels_are_packed(
+    machine: None, size: tuple[int, int, int], form: tuple[bool, bool]
+) -> None:
+    made = product("float32", *size, transpose_a=form[0], transpose_b=form[1])
+    assert tile._way(made) in (GATHERS, TURNS)
+    for beta in (0.0, -0.5):
+        check(*size, *form, beta)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("size", [(130, 200, 90), (20, 400, 300), (500, 60, 70), LARGE[0]])
 def test_any_number_of_threads_gives_the_same(
     size: tuple[int, int, int], form: tuple[bool, bool]
 ) -> None:
@@ -88,6 +103,67 @@ def test_any_number_of_threads_gives_the_same(
     finally:
         threads.set_num_threads(before)
     assert all((each == found[0]).all() for each in found)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("size", [(3, 20, 70), (70, 20, 40), (130, 70, 90), (140, 250, 260)])
+def test_batches(
+    form: tuple[bool, bool], shared: bool, count: int, size: tuple[int, int, int]
+) -> None:
+    (ta, tb), (m, n, k), rng = form, size, np.random.default_rng(0)
+    a = rng.standard_normal((5, k, m) if ta else (5, m, k)).astype(np.float32)
+    b = rng.standard_normal((5, n, k) if tb else (5, k, n)).astype(np.float32)
+    c = np.full((5, m + 1, n), np.nan, np.float32)
+    before = threads.num_threads()
+    try:
+        threads.set_num_threads(count)
+        step = tile.step(
+            product(
+                "float32", m, n, k, transpose_a=ta, transpose_b=tb, batch=5,
+                strides=(m * k, 0 if shared else n * k, (m + 1) * n),
+            )
+        )  # fmt: skip
+        step.bind(a.ctypes.data, b.ctypes.data, c.ctypes.data)
+        step.run()
+    finally:
+        threads.set_num_threads(before)
+    left, right = a.swapaxes(1, 2) if ta else a, b.swapaxes(1, 2) if tb else b
+    want = left.astype(float) @ (right[:1] if shared else right)
+    np.testing.assert_allclose(c[:, :m], want, rtol=1e-4, atol=1e-4)
+    assert np.isnan(c[:, m]).all()
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("size", [(3, 20, 70), (70, 70, 40), *LARGE])
+def test_tasks_are_the_same_as_python_runs_them(
+    size: tuple[int, int, int], form: tuple[bool, bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (m, n, k), rng = size, np.random.default_rng(0)
+    a, b = (rng.standard_normal(x).astype(np.float32) for x in (m * k, k * n))
+    found = np.empty((2, m * n), np.float32)
+    step = tile.step(product("float32", m, n, k, transpose_a=form[0], transpose_b=form[1]))
+    step.bind(a.ctypes.data, b.ctypes.data, found[0].ctypes.data)
+    step.run()
+    step.bind(a.ctypes.data, b.ctypes.data, found[1].ctypes.data)
+    over, packs = tile._code(dtypes.float32)._parts
+    for name, code in (("outer", over), ("inner", over), ("gather", packs), ("turn", packs)):
+        function = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 6)(code.address(name))
+        monkeypatch.setattr(tile_code, name, by_words(function))
+    _, operands, tasks, *_ = step._words.words
+    for task in range(tasks):
+        tile_code.blocks(tile_code.Blocks(operands), task, tasks)
+    assert (found[0] == found[1]).all()
+
+
+def by_words(function: Any) -> Any:
+    return lambda *given: function(*(getattr(x, "address", x) for x in given))
+
+
+def test_a_block_has_the_words_that_tiles_read_behind_those_of_a_product() -> None:
+    assert tile_code.Tiles.fields == (*tiles.WORDS,)
+    assert (len(tile_code.Blocks.fields), len(tiles.WORDS)) == (tile_code._SHARED, tile_code._OWN)
 
 
 @pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float64])
@@ -128,9 +204,12 @@ def test_small_products_come_here() -> None:
     step = gemm.gemm_step("float32", 2, 3, 4, *[at.ctypes.data] * 2, at[32:].ctypes.data)
     here = tile.fits(product("float32", 2, 3, 4))
     assert isinstance(step, tile.TileStep) == here == tile._has_fma()
-    assert not tile.fits(product("float32", 2, 3, 4, transpose_a=True, transpose_b=True))
+    assert (
+        tile.fits(product("float32", 500, 300, 200, transpose_b=True, batch=4)) == tile._has_fma()
+    )
     assert not tile.fits(product("float64", 2, 3, 4))
     assert not tile.fits(product("float32", 1000, 1000, 1000))
+    assert not tile.fits(product("float32", 2, 3, 0))
 
 
 def test_tiles_are_compiled_when_a_product_needs_them(machine: None) -> None:
@@ -141,7 +220,7 @@ def test_tiles_are_compiled_when_a_product_needs_them(machine: None) -> None:
     assert 1 <= len(first) <= 2 < len(code.numbers) // 3
     check(16, 16, 9, True, False, 1.0)
     assert code.tiles == first
-    check(8, 16, 5, False, True, 0.0)
+    check(8, 16, 128, False, True, 0.0)
     assert len(first) < len(code.tiles) <= len(first) + 4
     assert {name for name, k in code.numbers.items() if code.table.words[k]} == {*code.tiles}
 

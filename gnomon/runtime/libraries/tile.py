@@ -170,7 +170,7 @@ def _widths(extent: int, wide: int, two: int) -> set[int]:
     """How many columns the panels have that `tile_code.strips` goes over.
 
     >>> sorted(_widths(160, 48, 32)), sorted(_widths(150, 48, 32)), sorted(_widths(20, 48, 32))
-    ([32, 48], [6, 48], [20])
+    ([32, 48], [22, 32, 48], [20])
     """
     whole = max(0, extent - 2 * two) // wide
     found, left = {wide} if whole else set(), extent - whole * wide
