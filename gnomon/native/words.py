@@ -25,7 +25,7 @@ Boxed = Annotated[int, "boxed"]
 #: the `*rest` of a function, as those take it that are given it
 Given = Annotated[tuple[Any, ...], "given"]
 
-MOST = 1 << 14  # words that `scratch` gives
+MOST = 1 << 13  # words that `scratch` gives
 _MASK, _SIGN = (1 << 64) - 1, 1 << 63
 _WORD = struct.Struct("<I")
 

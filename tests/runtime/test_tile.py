@@ -161,6 +161,11 @@ def by_words(function: Any) -> Any:
     return lambda *given: function(*(getattr(x, "address", x) for x in given))
 
 
+def test_a_panel_has_room_on_the_stack() -> None:
+    for dtype in (dtypes.float32, dtypes.float64):
+        assert tile._DEEP * tile.columns(dtype) * dtype.size <= 8 * tile_code._PANEL - 64
+
+
 def test_a_block_has_the_words_that_tiles_read_behind_those_of_a_product() -> None:
     assert tile_code.Tiles.fields == (*tiles.WORDS,)
     assert (len(tile_code.Blocks.fields), len(tiles.WORDS)) == (tile_code._SHARED, tile_code._OWN)

@@ -26,7 +26,7 @@ from gnomon.runtime.ffi import Block
 from gnomon.runtime.kernels.scratch import temporary
 from gnomon.runtime.libraries import tile_code
 from gnomon.runtime.libraries.product import Product, ProductStep, bits
-from gnomon.runtime.libraries.tile_code import GATHERS, INNER, OUTER, PANELS, ROOM, TURNS, Blocks
+from gnomon.runtime.libraries.tile_code import GATHERS, INNER, OUTER, PANELS, TURNS, Blocks
 
 _GRAIN = 400_000  # multiply-adds below which another thread does not pay
 _GRAIN_VECTOR = 80_000  # the same where A is a row, and what takes time is reading B
@@ -38,7 +38,7 @@ _LARGE = 100_000_000  # multiply-adds from which a library may make code for eac
 _LONG = 16  # times the rows or columns of C: an inner axis that registers go along
 _WIDE = 64  # bytes of a register where there are 32 of them
 _TALL = 512  # rows of C that share a packed panel
-_SHORT = 128  # elements of the inner axis at once where each is another cache line of A
+_DEEP = 192  # elements of the inner axis that a panel has
 _ELEMENTS = {dtypes.float32: "float", dtypes.float64: "double"}
 
 
@@ -188,12 +188,11 @@ def step(p: Product, keep: Any = None) -> TileStep:
     if p.packed:
         ldb, across = wide, p.k
     shares = p.sb == 0 and way in (PANELS, OUTER)
-    deep = _SHORT if p.transpose_a else ROOM // (wide * size)
     values = {
         "m": p.m, "n": p.n, "k": p.k, "row": row, "along": along, "ldb": ldb, "across": across,
         "ldc": p.ldc, "alpha": bits(p.alpha, p.dtype), "beta": bits(p.beta, p.dtype),
         "batch": p.batch if shares else 1, "sa": p.sa, "sb": p.sb, "sc": p.sc,
-        "way": way, "tall": _TALL, "deep": deep, "wide": wide,
+        "way": way, "tall": _TALL, "deep": _DEEP, "wide": wide,
         "two": wide // 3 * 2, "one": bits(1.0, p.dtype), "size": size,
         **_cut(p, way, 1 if shares else p.batch),
     }  # fmt: skip
@@ -204,7 +203,8 @@ def _way(p: Product) -> int:
     """How B is read, which depends on sizes alone: threads never change what comes out."""
     if p.packed:
         return PANELS
-    if p.transpose_b and not p.transpose_a and p.k >= _LONG * min(p.m, p.n):
+    least = min(p.m, p.n)
+    if p.transpose_b and not p.transpose_a and least <= _FEW // 2 and p.k >= _LONG * least:
         return INNER
     if p.transpose_b:
         return TURNS

@@ -15,11 +15,10 @@ turn = CFunction(gather.declared.replace("gather", "turn"))
 outer = CFunction("void outer(void *, long, long, void *, void *, void *)")
 inner = CFunction(outer.declared.replace("outer", "inner"))
 
-ROOM = 96 * 1024  # bytes of a panel at most
-LINE = 64  # bytes that a cache holds together
+_LINE = 64  # bytes that a cache holds together
 INNER, PANELS, OUTER, GATHERS, TURNS = range(5)  # B lies in its columns, panels, rows; is packed
 
-_SCRATCH = (ROOM + LINE) // 8
+_PANEL = (36 * 1024 + _LINE) // 8  # words of a panel at most, which lies on the stack
 _SHARED = 18  # words of `Blocks`, behind which a block has those of `Tiles`
 _OWN = 12  # words of `Tiles`
 
@@ -98,8 +97,8 @@ def blocks(p: Blocks, task: int, tasks: int) -> None:
 @native
 def packed(p: Blocks, given: Tiles, m: int, n: int, a: int, b: int, c: int) -> None:
     """A part of C by panels: `own` is what tiles read where operands lie as they are packed."""
-    room = scratch(_SCRATCH)
-    panel = (room.address + LINE - 1) & -LINE
+    room = scratch(_PANEL)
+    panel = (room.address + _LINE - 1) & -_LINE
     own = Tiles(scratch(_OWN).address)
     for k in range(_OWN):
         own[k] = given[k]
