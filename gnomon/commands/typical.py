@@ -39,7 +39,7 @@ def arrays() -> None:
     for dtype, shape in itertools.product(("float32", "int32"), SHAPES):
         movements(nd.ones(shape, dtype=dtype))
         reductions(nd.ones(shape, dtype=dtype))
-    for part in (rows, maps, choices, draws, formulas):
+    for part in (rows, maps, choices, products, draws, formulas):
         part()
 
 
@@ -113,6 +113,14 @@ def choices() -> None:
     x[1:3] = 0
     x[:, 2] = x[:, 3]
     x.astype("float16").astype("uint8").astype("float32").wait_to_read()
+
+
+def products() -> None:
+    """Products of matrices by tiles of every size: what sizes leave of rows and columns differs."""
+    for columns in (48, 40, 20, 10, 5):
+        nd.dot(_numbers(15, 8), _numbers(8, columns)).wait_to_read()
+    for count in (11, 9):
+        nd.dot(_numbers(count, 160), _numbers(7, 160), transpose_b=True).wait_to_read()
 
 
 def draws() -> None:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import os
+import subprocess
+import sys
+import textwrap
 from collections.abc import Iterator
 from typing import Any
 
@@ -228,6 +232,34 @@ def test_tiles_are_compiled_when_a_product_needs_them(machine: None) -> None:
     check(8, 16, 128, False, True, 0.0)
     assert len(first) < len(code.tiles) <= len(first) + 4
     assert {name for name, k in code.numbers.items() if code.table.words[k]} == {*code.tiles}
+
+
+def test_typical_work_needs_every_tile() -> None:
+    for machine in (tiles.Machine("float", 4, 16, 32), tiles.Machine("float", 4, 8, 16)):
+        found = [tiles.needed(machine, 15, n, inner=False) for n in (48, 40, 20, 10, 5)]
+        found += [tiles.needed(machine, m, 7, inner=True) for m in (11, 9)]
+        assert {name for names in found for name in names} == {*tiles.names(machine)}
+
+
+def test_products_leave_the_stack_of_a_small_thread_whole() -> None:
+    script = """
+        import threading
+        import gnomon as mx
+
+        a, b = mx.nd.ones((600, 300)), mx.nd.ones((300, 400))
+        mx.nd.dot(a, b).wait_to_read()
+        threading.stack_size(65536)
+        found = []
+        thread = threading.Thread(target=lambda: found.append(mx.nd.dot(a, b).asnumpy()))
+        thread.start()
+        thread.join()
+        print((found[0] == 300).all())
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], env=os.environ | {"GNOMON_STREAMS": "0"},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout.strip()) == (0, "True"), done.stderr
 
 
 def test_each_extent_is_cut_into_the_tiles_that_are_told() -> None:
