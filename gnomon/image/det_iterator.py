@@ -138,7 +138,8 @@ class ImageDetIter(ImageIter):
             self._check_valid_label(objects)
         except RuntimeError as error:
             self.skipped += 1
-            log.warning("ImageDetIter: no object in sample %d; passed over: %s", self.cur - 1, error)
+            number = self.cur - 1
+            log.warning("ImageDetIter: no object in sample %d; passed over: %s", number, error)
             return []
         return [(self.postprocess_data(image), objects)]
 
