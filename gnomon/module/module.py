@@ -82,6 +82,7 @@ class Module(BaseModule):
         self._exec_group: DataParallelExecutorGroup | None = None
         self._data_shapes: list[DataDesc] | None = None
         self._label_shapes: list[DataDesc] | None = None
+        self._takes_labels = False
         self._optimizer: Any = None
         self._kvstore: Any = None
         self._update_on_kvstore = False
@@ -227,6 +228,7 @@ class Module(BaseModule):
         self._bind_params(group, shared_module)
         self._exec_group = group
         self._data_shapes, self._label_shapes = data, labels
+        self._takes_labels = bool(labels)  # else those of batches are passed over
         self.for_training, self.inputs_need_grad = for_training, inputs_need_grad
         self.binded = True  # last: an interrupt before leaves a module that may be bound again
         if shared_module is not None and shared_module.optimizer_initialized:
@@ -253,6 +255,7 @@ class Module(BaseModule):
         labels = described("label_shapes", label_shapes, self._label_names, optional=True)
         group.reshape(data, labels)
         self._data_shapes, self._label_shapes = data, labels
+        self._takes_labels |= bool(labels)
 
     # Parameters
 
@@ -417,16 +420,15 @@ class Module(BaseModule):
         return self._exec_group or self._group("forward")
 
     def _labels_fit(self, labels: Any) -> bool:
-        wanted = self._label_names or self._label_shapes
-        return not labels or not wanted or fits(self._label_shapes, labels)
+        return not labels or not self._takes_labels or fits(self._label_shapes, labels)
 
     def _shapes_of(self, batch: Any) -> tuple[Any, Any]:
         """What the batch is; a batch may bring its own descriptions, and may lack labels."""
         arrays = labels_of(batch)
         data = getattr(batch, "provide_data", None) or resized(self.data_shapes, batch.data)
         own = getattr(batch, "provide_label", None)
-        if own or not arrays:
-            return data, own
+        if own or not arrays or not self._takes_labels:
+            return data, own if self._takes_labels else None
         names = [(name, ()) for name in self._label_names]
         labels = self._label_shapes or described("label_shapes", names, self._label_names)
         return data, resized(labels, arrays)
