@@ -109,6 +109,9 @@ class FeedForward:
         self.aux_params = self._own("aux_params", aux_params, symbol.list_auxiliary_states())
         self._predictor: Module | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_predictor": None}
+
     def _own(self, argument: str, given: Any, names: Sequence[str]) -> dict[str, Any] | None:
         """Those of the given arrays that the symbol has."""
         extra = sorted(set(given or ()) - set(names))

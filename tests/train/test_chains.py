@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import sys
 from pathlib import Path
 
@@ -256,7 +257,8 @@ def test_feed_forward_predicts_without_labels_of_any_name():
     model = mx.model.FeedForward(net, num_epoch=1, initializer=mx.init.One(), learning_rate=0)
     model.fit(mx.io.NDArrayIter(x, y, 4, label_name="goal"), eval_metric="mse")
     assert model.predict(mx.io.NDArrayIter(x, batch_size=4)).tolist() == [[2]] * 8
-    assert model.score(mx.io.NDArrayIter(x, y, 4, label_name="goal"), "mse") == 4
+    for each in (model, pickle.loads(pickle.dumps(model))):
+        assert each.score(mx.io.NDArrayIter(x, y, 4, label_name="goal"), "mse") == 4
 
 
 def test_labels_of_another_form_do_not_matter_to_predictions():
