@@ -363,3 +363,21 @@ def test_values_put_where_a_parameter_has_its_array_are_trained_through():
     assert mean.grad.asnumpy().tolist() == [[10.0, 12.0]]
     weight.reset_ctx(mx.cpu(1))
     assert weight._ctx_map == [[], [None, 0]]
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_hooks_of_recurrent_layers_are_told_what_callers_get(hybrid):
+    layer, x, told = mx.gluon.rnn.LSTM(4, input_size=3), mx.nd.ones((5, 2, 3)), []
+    layer.initialize()
+    layer.hybridize(hybrid)
+    layer.register_forward_hook(lambda block, inputs, output: told.append((inputs, output)))
+    assert layer(x).shape == (5, 2, 4)
+    assert told[0][1].shape == (5, 2, 4)
+    assert [state.shape for state in told[0][0][1]] == [(1, 2, 4)] * 2
+    states = layer.begin_state(2)
+    for given in (states, tuple(states)):
+        _, after = layer(x, given)
+        assert [state.shape for state in after] == [(1, 2, 4)] * 2
+        assert told.pop()[1][0].shape == (5, 2, 4)
+    lines = layer(x)
+    np.testing.assert_array_equal(lines.asnumpy(), layer(x, states)[0].asnumpy())
