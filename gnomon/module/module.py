@@ -344,7 +344,7 @@ class Module(BaseModule):
         group = self._group("init_optimizer")
         params = self._arg_params or {}
         store, on_store = stores.choose_store(kvstore, len(self._context), params)
-        self._optimizer = self._made_optimizer(optimizer, dict(optimizer_params), store, on_store)
+        self._optimizer = self._made_optimizer(optimizer, optimizer_params, store, on_store)
         self._kvstore, self._update_on_kvstore = store, on_store
         self._updater = None if on_store else opt.get_updater(self._optimizer)
         if store is not None:
@@ -358,9 +358,7 @@ class Module(BaseModule):
             self.load_optimizer_states(self._preload_opt_states)
             self._preload_opt_states = None
 
-    def _made_optimizer(
-        self, optimizer: Any, settings: dict[str, Any], store: Any, on_store: bool
-    ) -> Any:
+    def _made_optimizer(self, optimizer: Any, settings: Any, store: Any, on_store: bool) -> Any:
         batch_size = self._group("init_optimizer").batch_size
         if store is not None and "dist" in store.type and "_sync" in store.type:
             batch_size *= store.num_workers
@@ -371,8 +369,8 @@ class Module(BaseModule):
             for device in range(count)
         }
         if isinstance(optimizer, str):
-            settings.setdefault("rescale_grad", 1.0 / batch_size)
-            return opt.create(optimizer, sym=self.symbol, param_idx2name=names, **settings)
+            known = {"sym": self.symbol, "param_idx2name": names, "rescale_grad": 1.0 / batch_size}
+            return opt.create(optimizer, **known | dict(settings))
         if not isinstance(optimizer, opt.Optimizer):
             got = type(optimizer).__name__
             expected = "the name of an optimizer, or an Optimizer"
