@@ -14,7 +14,7 @@ class KVStoreBase:
     """Base of stores: what training loops call, whatever is behind it.
 
     Subclasses registered by `KVStoreBase.register` are found by `create` under their own name. They
-    define what of this is called: what they lack is an error then.
+    need what of this is called; what they lack is an error then.
     """
 
     OPTIMIZER = "optimizer"
