@@ -109,6 +109,9 @@ class FeedForward:
         self.aux_params = self._own("aux_params", aux_params, symbol.list_auxiliary_states())
         self._predictor: Module | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_predictor": None}
+
     def _own(self, argument: str, given: Any, names: Sequence[str]) -> dict[str, Any] | None:
         """Those of the given arrays that the symbol has."""
         extra = sorted(set(given or ()) - set(names))
@@ -205,15 +208,19 @@ class FeedForward:
         self.arg_params, self.aux_params = module.get_params()
         self._predictor = None
 
-    def _bound(self, source: DataIter) -> Module:
-        """The module that predicts, bound to what `source` provides."""
+    def _bound(self, source: DataIter, labels: Any = None) -> Module:
+        """The module that predicts, bound to what `source` provides and to labels to score by."""
         if self.arg_params is None:
             raise GnomonError("FeedForward: there are no parameters: fit it, or load it")
-        if self._predictor is None or self._predictor.data_shapes != source.provide_data:
-            self._predictor = self._module(source)
-            self._predictor.bind(source.provide_data, source.provide_label or None, False)
-            self._predictor.set_params(self.arg_params, self.aux_params, allow_extra=True)
-        return self._predictor
+        known = self._predictor
+        if known is None or (known.data_shapes, known.label_shapes) != (
+            source.provide_data,
+            labels or None,
+        ):
+            known = self._predictor = self._module(source)
+            known.bind(source.provide_data, labels or None, False)
+            known.set_params(self.arg_params, self.aux_params, allow_extra=True)
+        return known
 
     def predict(
         self, X: Any, num_batch: int | None = None, return_data: bool = False, reset: bool = True
@@ -244,7 +251,7 @@ class FeedForward:
     ) -> float:
         """The metric over `X`, an iterator with labels."""
         source = self._source(X, None, train=False)
-        module = self._bound(source)
+        module = self._bound(source, source.provide_label)
         scored = module.score(source, eval_metric, num_batch, batch_end_callback, reset=reset)
         return scored[0][1]
 

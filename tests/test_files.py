@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import threading
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,20 @@ def test_a_first_file_has_the_permissions_of_any_new_file(tmp_path):
     with replacing("save", ours):
         pass
     assert ours.stat().st_mode == plain.stat().st_mode
+
+
+def test_saves_neither_copy_arrays_nor_wait_for_the_disk(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "fsync", None)
+    x = mx.nd.arange(1 << 20)
+    y = x + 1
+    mx.nd.waitall()
+    tracemalloc.start()
+    mx.nd.save(str(tmp_path / "x"), {"x": y, "y": x})
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 1 << 18
+    found = mx.nd.load(str(tmp_path / "x"))
+    assert (found["x"] - found["y"]).sum().asscalar() == 1 << 20
 
 
 def test_a_missing_folder_and_a_device_are_what_they_are(tmp_path):

@@ -179,12 +179,16 @@ class Trainer(CheckedArguments):
             ParamError: it is no number, or 0.
         """
         try:
-            self._optimizer.rescale_grad = self._scale / batch_size
+            self._check_and_rescale_grad(self._scale / batch_size)
         except (TypeError, ZeroDivisionError):
             got = shown(batch_size)
             expected = "a number other than 0"
             where = f"Trainer.{method}"
             raise ParamError(complaint(where, "batch_size", expected, got)) from None
+
+    def _check_and_rescale_grad(self, scale: float) -> None:
+        """Have gradients multiplied by `scale`; classes with their own `step` call it."""
+        self._optimizer.rescale_grad = scale
 
     def _overflows(self) -> bool:
         """Whether gradients of a scaled loss are not finite: then they count as used.
@@ -330,8 +334,9 @@ class Trainer(CheckedArguments):
 
     @property
     def _params_to_init(self) -> list[Parameter]:
-        """The parameters that the store does not know yet; libraries look whether there are any."""
-        return [] if self._kv_initialized else list(self._params)
+        """All where one has changed; classes with their own `step` call `_init_params` then."""
+        is_known = self._kv_initialized and self._seen == changes.count
+        return [] if is_known else list(self._params)
 
     def _init_params(self) -> None:
         """Have the store know all; libraries call it before they save states."""

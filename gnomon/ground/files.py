@@ -297,8 +297,8 @@ def replacing(where: str, path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A new binary file that takes the place of `path` when the block ends without an error.
 
     Until then, and after an error, whatever stood at `path` is untouched. The new file has the old
-    one's permissions; a link is followed. What a process that was killed meanwhile leaves beside it
-    is removed by the next that writes to `path`.
+    one's permissions; a link is followed. Nothing waits for the disk. What a process that was
+    killed meanwhile leaves beside it is removed by the next that writes to `path`.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -329,7 +329,6 @@ def _replacement(target: Path) -> Iterator[BinaryIO]:
         with os.fdopen(handle, "wb") as stream:
             yield stream
             stream.flush()
-            os.fsync(stream.fileno())
             with contextlib.suppress(FileNotFoundError):
                 temporary.chmod(stat.S_IMODE(target.stat().st_mode))
             temporary.replace(target)

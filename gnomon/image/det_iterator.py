@@ -76,12 +76,7 @@ class ImageDetIter(ImageIter):
             **kwargs,
         )
         self.skipped = 0
-        shapes = {self._objects(self._label(key), key).shape for key in self.seq}
-        widths = {width for _, width in shapes}
-        if len(widths) > 1:
-            expected = "objects of the same number of numbers"
-            raise FormatError(f"ImageDetIter: expected {expected}, got {sorted(widths)}")
-        self.label_shape = (max(count for count, _ in shapes), *widths)
+        self.label_shape = self._estimate_label_shape()
         self._describe()
         for _ in range(2):  # as MXNet, which resets around reading the labels: a seed's order
             self.reset()
@@ -96,6 +91,15 @@ class ImageDetIter(ImageIter):
         self.provide_label = [DataDesc(label.name, (self.batch_size, *self.label_shape))]
 
     # labels ---------------------------------------------------------------------------------
+
+    def _estimate_label_shape(self) -> tuple[int, int]:
+        """The most objects that an image has, and how many numbers each; subclasses may know."""
+        shapes = {self._objects(self._label(key), key).shape for key in self.seq}
+        widths = sorted({width for _, width in shapes})
+        if len(widths) > 1:
+            expected = "objects of the same number of numbers"
+            raise FormatError(f"ImageDetIter: expected {expected}, got {widths}")
+        return max(count for count, _ in shapes), widths[0]
 
     def _label(self, key: int) -> Label:
         if self.imgrec is None:
@@ -130,18 +134,28 @@ class ImageDetIter(ImageIter):
             image = self.imdecode(data)
         image, objects = self.augmentation_transform(image, objects)
         self.check_valid_image([image])
-        seen = (objects[:, 3] > objects[:, 1]) & (objects[:, 4] > objects[:, 2])
-        if not (seen & (objects[:, 0] >= 0)).any():
+        try:
+            self._check_valid_label(objects)
+        except RuntimeError as error:
             self.skipped += 1
-            log.warning("ImageDetIter: no object in sample %d; passed over", self.cur - 1)
+            number = self.cur - 1
+            log.warning("ImageDetIter: no object in sample %d; passed over: %s", number, error)
             return []
-        return [(self.postprocess_data(image).asnumpy(), objects)]
+        return [(self.postprocess_data(image), objects)]
 
-    def _labels(self, rows: Sequence[Any]) -> Any:
-        labels = np.full((len(rows), *self.label_shape), NO_OBJECT, np.float32)
-        for row, objects in zip(labels, rows, strict=True):
-            row[: len(objects)] = objects
-        return nd.array(labels)
+    def _check_valid_label(self, label: Label) -> None:
+        """Raise unless an object is left after the augmenters; the image is passed over then."""
+        seen = (label[:, 3] > label[:, 1]) & (label[:, 4] > label[:, 2])
+        if not (seen & (label[:, 0] >= 0)).any():
+            raise FormatError("expected an object with an area, got none")
+
+    def _empty(self) -> tuple[Any, Any]:
+        data, label = super()._empty()
+        return data, nd.full(label.shape, NO_OBJECT)
+
+    def _label_row(self, label: Any) -> Any:
+        missing = np.full((self.label_shape[0] - len(label), label.shape[1]), NO_OBJECT, np.float32)
+        return np.concatenate([label, missing])
 
     def augmentation_transform(self, data: Any, label: Any = None) -> Any:
         """Image and objects after all augmenters."""
@@ -219,7 +233,7 @@ class ImageDetIter(ImageIter):
         draw = _Drawing(cv2, color, thickness, id2labels or {})
         while self.cur < len(self.seq):
             for image, objects in self._row():
-                picture = np.transpose(image, (1, 2, 0)).astype(np.float32)
+                picture = np.transpose(image.asnumpy(), (1, 2, 0)).astype(np.float32)
                 picture = picture * _colours(STD if std is True else std, 1.0)
                 picture = picture + _colours(MEAN if mean is True else mean, 0.0)
                 if clip:

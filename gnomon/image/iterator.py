@@ -1,7 +1,7 @@
 """`ImageIter`: batches of images from records, from lists or from files, changed by augmenters.
 
 State: `_order` is the order of the samples in this epoch, `cur` the next one; with `roll_over`
-`_carried` holds the rows that did not fill the last batch of the epoch before.
+`_carried` holds the arrays that the epoch before did not fill, and how far it came.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -89,7 +90,6 @@ class ImageIter(DataIter):
         shape = (batch_size, *self.data_shape)
         self.provide_data = [DataDesc(data_name, shape, np.dtype(dtype).type)]
         self.provide_label = [DataDesc(label_name, (batch_size, *width))]
-        self._carried: list[tuple[Any, Any]] = []
         self.hard_reset()
 
     def _usual(self, **options: Any) -> list[Any]:
@@ -113,14 +113,14 @@ class ImageIter(DataIter):
     def reset(self) -> None:
         """Start the next epoch."""
         if self.last_batch_handle != "roll_over":
-            self._carried = []
+            self._carried = None
         if self.shuffle:
             random.shuffle(self.seq)
         self.cur = 0
 
     def hard_reset(self) -> None:
         """Start anew, and forget rows carried over."""
-        self._carried = []
+        self._carried: tuple[tuple[Any, Any], int] | None = None
         self.reset()
 
     def next_sample(self) -> tuple[Any, bytes]:
@@ -155,28 +155,42 @@ class ImageIter(DataIter):
         return f"{self.imgrec.path}: offset {self.imgrec.offsets(key)}"
 
     def next(self) -> DataBatch:
-        rows, self._carried = self._carried, []
-        rows += self._rows(self.batch_size - len(rows))
-        missing = self.batch_size - len(rows)
-        if len(rows) == 0 or (missing and self.last_batch_handle == "discard"):
+        arrays, start = self._carried or (self._empty(), 0)
+        self._carried = None
+        filled = self._batchify(*arrays, start)
+        missing = self.batch_size - filled
+        if filled == 0 or (missing and self.last_batch_handle == "discard"):
             raise StopIteration
         if missing and self.last_batch_handle == "roll_over":
-            self._carried = rows
+            self._carried = arrays, filled
             raise StopIteration
         if missing:
             self.cur = 0
-            rows += self._rows(missing)
-            rows += [rows[k % len(rows)] for k in range(self.batch_size - len(rows))]
+            filled = self._batchify(*arrays, filled)
+            for array in arrays:
+                for k in range(filled, self.batch_size):
+                    array[k] = array[k % filled]
             self.cur = len(self.seq)
-        data = nd.array(np.stack([image for image, _ in rows]), dtype=self.dtype)
-        return DataBatch([data], [self._labels([label for _, label in rows])], missing)
+        return DataBatch([arrays[0]], [arrays[1]], missing)
 
-    def _rows(self, count: int) -> list[tuple[Any, Any]]:
-        """Image and label of the next `count` samples, or of those that are left."""
-        rows: list[tuple[Any, Any]] = []
-        while len(rows) < count and self.cur < len(self.seq):
-            rows += self._row()
-        return rows
+    def _empty(self) -> tuple[Any, Any]:
+        """Arrays for the images and the labels of a batch."""
+        label = self.provide_label[0].shape
+        return nd.zeros(self.provide_data[0].shape, dtype=self.dtype), nd.zeros(label)
+
+    def _batchify(self, batch_data: Any, batch_label: Any, start: int = 0) -> int:
+        """Fill rows from `start` on with the next samples, as far as they go; gives the next row.
+
+        Subclasses that fill batches otherwise have their own.
+        """
+        filled = start
+        with suppress(StopIteration):
+            while filled < self.batch_size:
+                for image, label in self._row():
+                    batch_data[filled] = image
+                    batch_label[filled] = self._label_row(label)
+                    filled += 1
+        return filled
 
     def _row(self) -> list[tuple[Any, Any]]:
         """Image and label of the next sample; none where it is passed over."""
@@ -188,12 +202,11 @@ class ImageIter(DataIter):
                 expected = f"{self.label_width} labels"
                 raise FormatError(f"ImageIter: expected {expected}, got {len(label)}")
         self.check_valid_image([image])
-        return [(self.postprocess_data(image).asnumpy(), label[: self.label_width])]
+        return [(self.postprocess_data(image), label[: self.label_width])]
 
-    def _labels(self, rows: Sequence[Any]) -> Any:
-        """The labels of a batch as an array."""
-        labels = np.stack(rows)
-        return nd.array(labels[:, 0] if self.label_width == 1 else labels)
+    def _label_row(self, label: Any) -> Any:
+        """The label of a sample as it stands in a batch."""
+        return label[0] if self.label_width == 1 else label
 
     # hooks ----------------------------------------------------------------------------------
 

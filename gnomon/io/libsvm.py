@@ -34,7 +34,8 @@ class Table(NamedTuple):
 class LibSVMIter(Part, RowIter):
     """Batches in csr storage from lines `label column:value ...`, columns counted from 0.
 
-    With `label_libsvm` labels are csr too: the lines of that file, without a label of their own.
+    With `label_libsvm` labels are csr too: the lines of that file, whose own labels are not read.
+    A label may be written with a weight, as `1:0.5`, which is not read either.
 
     Raises:
         FormatError: a line is not of this form, or names a column that the shape lacks.
@@ -83,7 +84,7 @@ def table(path: str, width: int) -> Table:
             if not words:
                 continue
             try:
-                label = float("nan") if b":" in words[0] else float(words.pop(0))
+                label, *_ = map(float, words.pop(0).split(b":"))  # a weight may follow
                 pairs = [word.split(b":") for word in words]
                 columns += [int(column) for column, _ in pairs]
                 values += [float(value) for _, value in pairs]

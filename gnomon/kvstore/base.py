@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import Any
 
 from gnomon.base import DTypeError, GnomonError, ParamError, check_kind, complaint, nearest
@@ -11,10 +10,11 @@ from gnomon.registry import Registry, class_name
 STORES: Registry[Any] = Registry("kvstore", ignore_case=True)
 
 
-class KVStoreBase(ABC):
+class KVStoreBase:
     """Base of stores: what training loops call, whatever is behind it.
 
-    Subclasses registered by `KVStoreBase.register` are found by `create` under their own name.
+    Subclasses registered by `KVStoreBase.register` are found by `create` under their own name. They
+    need what of this is called; what they lack is an error then.
     """
 
     OPTIMIZER = "optimizer"
@@ -36,39 +36,45 @@ class KVStoreBase(ABC):
         return False
 
     @property
-    @abstractmethod
     def type(self) -> str:
         """The name the store was created by."""
+        raise self._lacks("type")
 
     @property
-    @abstractmethod
     def rank(self) -> int:
         """This worker's number, from 0."""
+        raise self._lacks("rank")
 
     @property
-    @abstractmethod
     def num_workers(self) -> int:
         """How many workers share the store."""
+        raise self._lacks("num_workers")
 
-    @abstractmethod
     def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
         """Store `value` under the new `key`, and copy it into `out`."""
+        raise self._lacks("broadcast")
 
-    @abstractmethod
     def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
         """Push `value`, then pull into `out`, or into `value` where `out` is None."""
+        raise self._lacks("pushpull")
 
     def set_optimizer(self, optimizer: Any) -> None:
         """Update the stored arrays by `optimizer` at every push."""
-        raise GnomonError(f"kvstore {self.type!r} does not update weights")
+        raise self._updates_none()
 
     def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:
         """Write the optimizer's states to a file."""
-        raise GnomonError(f"kvstore {self.type!r} does not update weights")
+        raise self._updates_none()
 
     def load_optimizer_states(self, fname: str) -> None:
         """Read the optimizer's states from a file."""
-        raise GnomonError(f"kvstore {self.type!r} does not update weights")
+        raise self._updates_none()
+
+    def _updates_none(self) -> GnomonError:
+        return GnomonError(f"{type(self).__name__} does not update weights")
+
+    def _lacks(self, name: str) -> NotImplementedError:
+        return NotImplementedError(f"{type(self).__name__} must define {name}")
 
 
 def joins_processes(name: str) -> bool:

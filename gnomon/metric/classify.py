@@ -141,11 +141,17 @@ class _Binary(EvalMetric):
         else:
             self._set_totals()
 
+    @property
+    def metrics(self) -> Counts:
+        """What was counted since the last reset, and with `macro` since the last update."""
+        return self._counts
+
     def _set_totals(self) -> None:
         here, overall = self._counts, self._global_counts
-        self.num_inst, self.sum_metric = here.total, self.score(here) * here.total
-        self.global_num_inst = overall.total
-        self.global_sum_metric = self.score(overall) * overall.total
+        self.num_inst = here.total_examples
+        self.sum_metric = self.score(here) * self.num_inst
+        self.global_num_inst = overall.total_examples
+        self.global_sum_metric = self.score(overall) * self.global_num_inst
 
     def _binary(self, label: np.ndarray, pred: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         guess = _largest(self, pred, 1)
@@ -166,7 +172,7 @@ class F1(_Binary):
     _name = "f1"
 
     def score(self, counts: Counts) -> float:
-        return counts.f1()
+        return counts.fscore
 
 
 @register
@@ -176,7 +182,7 @@ class MCC(_Binary):
     _name = "mcc"
 
     def score(self, counts: Counts) -> float:
-        return counts.mcc()
+        return counts.matthewscc()
 
 
 @register

@@ -13,22 +13,24 @@ from gnomon.ground.record import record
 class Counts:
     """Counts of a two-class problem: true and false positives and negatives."""
 
-    tp: int = 0
-    fp: int = 0
-    tn: int = 0
-    fn: int = 0
+    true_positives: int = 0
+    false_positives: int = 0
+    true_negatives: int = 0
+    false_negatives: int = 0
 
     @property
-    def total(self) -> int:
+    def total_examples(self) -> int:
         """How many predictions were counted."""
-        return self.tp + self.fp + self.tn + self.fn
+        return (
+            self.true_positives + self.false_positives + self.true_negatives + self.false_negatives
+        )
 
     def count(self, truth: np.ndarray, guess: np.ndarray) -> None:
         """Count arrays of 0 and 1."""
-        self.tp += int((truth & guess).sum())
-        self.fp += int((~truth & guess).sum())
-        self.tn += int((~truth & ~guess).sum())
-        self.fn += int((truth & ~guess).sum())
+        self.true_positives += int((truth & guess).sum())
+        self.false_positives += int((~truth & guess).sum())
+        self.true_negatives += int((~truth & ~guess).sum())
+        self.false_negatives += int((truth & ~guess).sum())
 
     def parts(self) -> list[Counts]:
         """Where a pickle of MXNet has made this: its counts since the last resets, and all."""
@@ -36,13 +38,28 @@ class Counts:
         held = vars(self)
         return [Counts(*(held[start + name] for name in names)) for start in ("", "global_")]
 
-    def f1(self) -> float:
-        """Harmonic mean of precision and recall, 0 where it is undefined."""
-        found = 2 * self.tp + self.fp + self.fn
-        return 2 * self.tp / found if found else 0.0
+    @property
+    def precision(self) -> float:
+        """The share of true ones among what was called positive, 0 where there is nothing."""
+        found = self.true_positives + self.false_positives
+        return self.true_positives / found if found else 0.0
 
-    def mcc(self) -> float:
+    @property
+    def recall(self) -> float:
+        """The share of positives that were called so, 0 where there are none."""
+        found = self.true_positives + self.false_negatives
+        return self.true_positives / found if found else 0.0
+
+    @property
+    def fscore(self) -> float:
+        """Harmonic mean of precision and recall, 0 where it is undefined."""
+        found = 2 * self.true_positives + self.false_positives + self.false_negatives
+        return 2 * self.true_positives / found if found else 0.0
+
+    def matthewscc(self) -> float:
         """Matthews correlation coefficient; empty margins count as 1."""
-        margins = (self.tp + self.fp, self.tp + self.fn, self.tn + self.fp, self.tn + self.fn)
+        tp, fp = self.true_positives, self.false_positives
+        tn, fn = self.true_negatives, self.false_negatives
+        margins = (tp + fp, tp + fn, tn + fp, tn + fn)
         spread = math.prod(float(margin) for margin in margins if margin)
-        return (self.tp * self.tn - self.fp * self.fn) / math.sqrt(spread)
+        return (tp * tn - fp * fn) / math.sqrt(spread)

@@ -82,6 +82,7 @@ class Module(BaseModule):
         self._exec_group: DataParallelExecutorGroup | None = None
         self._data_shapes: list[DataDesc] | None = None
         self._label_shapes: list[DataDesc] | None = None
+        self._takes_labels = False
         self._optimizer: Any = None
         self._kvstore: Any = None
         self._update_on_kvstore = False
@@ -227,6 +228,7 @@ class Module(BaseModule):
         self._bind_params(group, shared_module)
         self._exec_group = group
         self._data_shapes, self._label_shapes = data, labels
+        self._takes_labels = bool(labels)  # else those of batches are passed over
         self.for_training, self.inputs_need_grad = for_training, inputs_need_grad
         self.binded = True  # last: an interrupt before leaves a module that may be bound again
         if shared_module is not None and shared_module.optimizer_initialized:
@@ -253,6 +255,7 @@ class Module(BaseModule):
         labels = described("label_shapes", label_shapes, self._label_names, optional=True)
         group.reshape(data, labels)
         self._data_shapes, self._label_shapes = data, labels
+        self._takes_labels |= bool(labels)
 
     # Parameters
 
@@ -341,7 +344,7 @@ class Module(BaseModule):
         group = self._group("init_optimizer")
         params = self._arg_params or {}
         store, on_store = stores.choose_store(kvstore, len(self._context), params)
-        self._optimizer = self._made_optimizer(optimizer, dict(optimizer_params), store, on_store)
+        self._optimizer = self._made_optimizer(optimizer, optimizer_params, store, on_store)
         self._kvstore, self._update_on_kvstore = store, on_store
         self._updater = None if on_store else opt.get_updater(self._optimizer)
         if store is not None:
@@ -355,9 +358,7 @@ class Module(BaseModule):
             self.load_optimizer_states(self._preload_opt_states)
             self._preload_opt_states = None
 
-    def _made_optimizer(
-        self, optimizer: Any, settings: dict[str, Any], store: Any, on_store: bool
-    ) -> Any:
+    def _made_optimizer(self, optimizer: Any, settings: Any, store: Any, on_store: bool) -> Any:
         batch_size = self._group("init_optimizer").batch_size
         if store is not None and "dist" in store.type and "_sync" in store.type:
             batch_size *= store.num_workers
@@ -368,8 +369,8 @@ class Module(BaseModule):
             for device in range(count)
         }
         if isinstance(optimizer, str):
-            settings.setdefault("rescale_grad", 1.0 / batch_size)
-            return opt.create(optimizer, sym=self.symbol, param_idx2name=names, **settings)
+            known = {"sym": self.symbol, "param_idx2name": names, "rescale_grad": 1.0 / batch_size}
+            return opt.create(optimizer, **known | dict(settings))
         if not isinstance(optimizer, opt.Optimizer):
             got = type(optimizer).__name__
             expected = "the name of an optimizer, or an Optimizer"
@@ -417,16 +418,15 @@ class Module(BaseModule):
         return self._exec_group or self._group("forward")
 
     def _labels_fit(self, labels: Any) -> bool:
-        wanted = self._label_names or self._label_shapes
-        return not labels or not wanted or fits(self._label_shapes, labels)
+        return not labels or not self._takes_labels or fits(self._label_shapes, labels)
 
     def _shapes_of(self, batch: Any) -> tuple[Any, Any]:
         """What the batch is; a batch may bring its own descriptions, and may lack labels."""
         arrays = labels_of(batch)
         data = getattr(batch, "provide_data", None) or resized(self.data_shapes, batch.data)
         own = getattr(batch, "provide_label", None)
-        if own or not arrays:
-            return data, own
+        if own or not arrays or not self._takes_labels:
+            return data, own if self._takes_labels else None
         names = [(name, ()) for name in self._label_names]
         labels = self._label_shapes or described("label_shapes", names, self._label_names)
         return data, resized(labels, arrays)

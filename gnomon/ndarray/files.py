@@ -66,8 +66,11 @@ def _arrays(records: Any, names: Any, devices: Any) -> Any:
 
 
 def record_of(x: Any) -> Any:
-    """An array as a file holds it."""
-    return record(x) if x.stype != "default" else x.asnumpy()
+    """An array as a file holds it, not copied."""
+    if x.stype != "default":
+        return record(x)
+    x.wait_to_read()
+    return x._numpy()
 
 
 def device_of(x: Any) -> serialize.Device:

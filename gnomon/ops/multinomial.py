@@ -50,18 +50,21 @@ class SampleMultinomial(HostOp):
         t.same("data", *logarithms)
 
     def compute(self, data: Array, *, random: np.random.Generator) -> Any:
-        rows = data.reshape(-1, data.shape[-1]).astype(np.float64)
-        ends = np.cumsum(rows, 1)
+        rows = data.reshape(-1, data.shape[-1])
+        ends = np.cumsum(rows, 1, np.float64)
+        np.minimum(ends, 1, out=ends)
         spread = 2.0 * np.arange(len(rows))[:, None]  # each row in a range of its own
         drawn = random.random((len(rows), math.prod(self.shape)))
-        flat = np.searchsorted((np.minimum(ends, 1) + spread).ravel(), drawn + spread, "right")
+        ends += spread
+        flat = np.searchsorted(ends.ravel(), drawn + spread, "right")
         first = rows.shape[1] * np.arange(len(rows))[:, None]
-        places = np.clip(flat - first, 0, rows.shape[1] - 1)
+        places = np.maximum(np.minimum(flat - first, rows.shape[1] - 1), 0)
         shape = (*data.shape[:-1], *self.shape) or (1,)
+        told = places.reshape(shape).astype(self.dtype.numpy)
         if not self.get_prob:
-            return places.reshape(shape)
-        chances = np.log(np.take_along_axis(rows, places, 1))
-        return places.reshape(shape), chances.reshape(shape)
+            return told
+        chances = np.log(np.take_along_axis(rows.astype(np.float64), places, 1))
+        return told, chances.reshape(shape)
 
     def reference(self, data: Array) -> Any:
         places = np.argmax(data, -1).reshape(*data.shape[:-1], *(1 for _ in self.shape))

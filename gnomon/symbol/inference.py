@@ -73,6 +73,6 @@ def _answer(
     if not partial and not all(complete(known.get(e)) for part in parts for e in part):
         unknown = [f"{e!r}: {show(known.get(e))}" for e in variables if not complete(known.get(e))]
         hint = f"of these inputs: {'; '.join(unknown[:10])}" if unknown else "of outputs"
-        warnings.warn(f"cannot decide the {what} {hint}", stacklevel=4)
+        warnings.warn(f"cannot decide the {what} {hint}", stacklevel=5)  # behind `entrance`
         return None, None, None
     return tuple([show(known.get(e)) for e in part] for part in parts)

@@ -197,6 +197,58 @@ def test_what_libraries_call_of_blocks_parameters_and_trainers():
     assert trainer._params_to_init == []
 
 
+def test_graphs_of_blocks():
+    net, x = mx.gluon.nn.Dense(2, prefix="d_"), mx.nd.ones((1, 3))
+    net.initialize()
+    net.hybridize()
+    assert net._cached_graph == ()
+    (data,), out = net._get_graph(x)
+    assert (data.name, out.list_arguments()) == ("data", ["data", "d_weight", "d_bias"])
+    net(x)
+    assert [y.name for y in net._cached_graph[0]] == ["data"]
+    assert net._cached_graph[1].list_outputs() == out.list_outputs() == ["d_fwd_output"]
+    block = mx.gluon.SymbolBlock(out, data, net.collect_params())
+    assert block._cached_graph[1] is block._get_graph(x)[1]
+
+
+@pytest.mark.parametrize("contexts", [[mx.cpu(0)], [mx.cpu(0), mx.cpu(1)]])
+def test_trainers_with_steps_of_their_own(contexts):
+    rates = []
+
+    class Stepping(mx.gluon.Trainer):
+        def step(self, batch_size, ignore_stale_grad=False):
+            self._check_and_rescale_grad(self._scale / batch_size)
+            if not self._kv_initialized:
+                self._init_kvstore()
+            if self._params_to_init:
+                self._init_params()
+            self._allreduce_grads()
+            self._update(ignore_stale_grad)
+
+    class Watching(mx.gluon.Trainer):
+        def _check_and_rescale_grad(self, scale):
+            rates.append(scale)
+            super()._check_and_rescale_grad(scale / 2)
+
+    found = []
+    for kind in (mx.gluon.Trainer, Stepping, Watching):
+        net = mx.gluon.nn.Dense(1, in_units=2, weight_initializer="ones")
+        net.initialize(ctx=contexts)
+        trainer = kind(net.collect_params(), "sgd", {"learning_rate": 0.5})
+        for k in range(4):
+            if k == 2:  # other arrays than before
+                net.weight.grad_req = "null"
+                net.weight.grad_req = "write"
+            x = [mx.nd.ones((3, 2), ctx) for ctx in contexts]
+            with mx.autograd.record():
+                losses = [net(each) for each in x]
+            mx.autograd.backward(losses)
+            trainer.step(4 if kind is not Watching else 2)
+        found.append(net.weight.data(contexts[0]).asnumpy().tolist())
+    assert found[0] == found[1] == found[2] == [[1 - 0.5 * 0.75 * 4 * len(contexts)] * 2]
+    assert rates == [0.5] * 4
+
+
 def test_optimizers_that_count_several_indices_at_once():
     optimizer = mx.optimizer.create("sgd", learning_rate=0.5)
     optimizer._update_count([0, 2])
@@ -311,3 +363,21 @@ def test_values_put_where_a_parameter_has_its_array_are_trained_through():
     assert mean.grad.asnumpy().tolist() == [[10.0, 12.0]]
     weight.reset_ctx(mx.cpu(1))
     assert weight._ctx_map == [[], [None, 0]]
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_hooks_of_recurrent_layers_are_told_what_callers_get(hybrid):
+    layer, x, told = mx.gluon.rnn.LSTM(4, input_size=3), mx.nd.ones((5, 2, 3)), []
+    layer.initialize()
+    layer.hybridize(hybrid)
+    layer.register_forward_hook(lambda block, inputs, output: told.append((inputs, output)))
+    assert layer(x).shape == (5, 2, 4)
+    assert told[0][1].shape == (5, 2, 4)
+    assert [state.shape for state in told[0][0][1]] == [(1, 2, 4)] * 2
+    states = layer.begin_state(2)
+    for given in (states, tuple(states)):
+        _, after = layer(x, given)
+        assert [state.shape for state in after] == [(1, 2, 4)] * 2
+        assert told.pop()[1][0].shape == (5, 2, 4)
+    lines = layer(x)
+    np.testing.assert_array_equal(lines.asnumpy(), layer(x, states)[0].asnumpy())

@@ -11,6 +11,7 @@ from typing import Any
 
 import mxnet as mx
 import numpy as np
+import pickled
 from mxnet import gluon
 from mxnet.gluon import nn, rnn
 
@@ -99,10 +100,19 @@ def make(folder: Path) -> None:
         "metrics": {name: _metric(make) for name, make in METRICS.items()},
         "dense": dense.asnumpy().tolist(),
         "arrays": {k: base64.b64encode(pickle.dumps(x)).decode() for k, x in kinds.items()},
+        "others": {name: _other(name, thing) for name, thing in pickled.made(mx).items()},
         "training": _training(),
         "deferred": base64.b64encode(pickle.dumps(_deferred())).decode(),
     }
     (folder / "pickles.json").write_text(json.dumps(found, indent=1) + "\n")
+
+
+def _other(name: str, thing: Any) -> dict[str, Any]:
+    data = pickle.dumps(thing)
+    return {
+        "pickle": base64.b64encode(data).decode(),
+        "output": pickled.used(mx, name, pickle.loads(data)),
+    }
 
 
 def _training() -> dict[str, Any]:

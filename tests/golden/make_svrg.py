@@ -15,6 +15,7 @@ def main() -> None:
             for rows in svrg.ROWS
         },
         "fitted": {rows: svrg.fitted(mx, SVRGModule, rows) for rows in svrg.ROWS},
+        "fitted longer": svrg.fitted(mx, SVRGModule, "whole", 6),
     }
     path = Path(__file__).with_name("svrg.json")
     path.write_text(json.dumps(found) + "\n", encoding="utf-8")

@@ -39,7 +39,7 @@ def weights(module):
 
 
 def steps(mx, kind, rows, optimizer):
-    """The weights after each step of two epochs: MXNet adds its last mean to the next one."""
+    """The weights after each step of two epochs, so of one mean: it is MXNet's from then on."""
     module, given = made(mx, kind, ROWS[rows])
     module.init_optimizer(
         optimizer=optimizer, optimizer_params=tuple(OPTIMIZERS[optimizer].items())
@@ -56,9 +56,9 @@ def steps(mx, kind, rows, optimizer):
     return found
 
 
-def fitted(mx, kind, rows):
+def fitted(mx, kind, rows, epochs=2):
     """The weights after `fit`."""
     module, given = made(mx, kind, ROWS[rows])
     rates = {"learning_rate": 0.1}
-    module.fit(given, eval_metric="mse", optimizer="sgd", optimizer_params=rates, num_epoch=2)
+    module.fit(given, eval_metric="mse", optimizer="sgd", optimizer_params=rates, num_epoch=epochs)
     return weights(module)

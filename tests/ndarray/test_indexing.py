@@ -225,9 +225,9 @@ def test_picked_places_take_memory_for_what_is_picked(key):
 
 def test_slice_assign():
     a, x = pair()
-    x.slice_assign_scalar(9, (0, 1), (2, 3), (1, 1))
+    assert x.slice_assign_scalar(9, (0, 1), (2, 3), (1, 1)) is x
     a[0:2, 1:3] = 9
-    x.slice_assign(nd.ones((4, 3, 1)), (None, None, 0), (None, None, 1), None)
+    assert x.slice_assign(nd.ones((4, 3, 1)), (None, None, 0), (None, None, 1), None) is x
     a[:, :, 0:1] = 1
     np.testing.assert_array_equal(x.asnumpy(), a)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from golden import pickled
 
 import gnomon as mx
 from gnomon.compatibility.absent import ELSEWHERE
@@ -141,6 +142,19 @@ def test_blocks(name):
         np.testing.assert_allclose(output.asnumpy(), found["output"], rtol=1e-5, atol=1e-6)
     with block.name_scope():
         assert mx.gluon.nn.Dense(1).prefix.startswith(block.prefix)
+
+
+@pytest.mark.parametrize("name", GOLDEN["others"])
+def test_others(name):
+    """Cells, transforms, data sets and loaders."""
+    found = GOLDEN["others"][name]
+    thing = read(base64.b64decode(found["pickle"]))
+    for each in (thing, pickle.loads(pickle.dumps(pickled.made(mx)[name]))):
+        given = pickled.used(mx, name, each)
+        assert len(given) == len(found["output"])
+        for row, expected in zip(given, found["output"], strict=True):
+            np.testing.assert_allclose(row, expected, 1e-5, 1e-6)
+    assert repr(thing)
 
 
 def test_a_network_with_its_trainer():

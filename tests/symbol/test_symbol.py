@@ -453,3 +453,11 @@ def test_what_is_listed_is_there():
     x = mx.sym.Variable("x")
     assert all(hasattr(x, name) for name in dir(x))
     assert not {"T", "grad", "shape"} & {*dir(x)}
+
+
+@pytest.mark.parametrize("infer", ["infer_shape", "infer_type"])
+def test_what_cannot_be_inferred_is_told_at_the_line_that_asks(infer):
+    net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2) + mx.sym.var("z")
+    with pytest.warns(UserWarning, match="cannot decide the .* of these inputs") as told:
+        assert getattr(net, infer)() == (None, None, None)
+    assert told[0].filename == __file__

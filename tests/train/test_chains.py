@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import sys
 from pathlib import Path
 
@@ -256,7 +257,27 @@ def test_feed_forward_predicts_without_labels_of_any_name():
     model = mx.model.FeedForward(net, num_epoch=1, initializer=mx.init.One(), learning_rate=0)
     model.fit(mx.io.NDArrayIter(x, y, 4, label_name="goal"), eval_metric="mse")
     assert model.predict(mx.io.NDArrayIter(x, batch_size=4)).tolist() == [[2]] * 8
-    assert model.score(mx.io.NDArrayIter(x, y, 4, label_name="goal"), "mse") == 4
+    for each in (model, pickle.loads(pickle.dumps(model))):
+        assert each.score(mx.io.NDArrayIter(x, y, 4, label_name="goal"), "mse") == 4
+
+
+def test_labels_of_another_form_do_not_matter_to_predictions():
+    """As those that CSVIter gives where there are none, for networks with a row of labels each."""
+    net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
+    net = mx.sym.LogisticRegressionOutput(net, name="softmax")
+    given = mx.io.NDArrayIter(np.ones((6, 3), "f"), np.zeros(6), 3)
+    params = {"fc_weight": mx.nd.ones((2, 3)), "fc_bias": mx.nd.zeros(2)}
+    model = mx.model.FeedForward(net, num_epoch=1, arg_params=params)
+    module = mx.mod.Module(net)
+    module.bind(given.provide_data, for_training=False)
+    module.set_params(params, {})
+    expected = np.full((6, 2), 1 / (1 + np.exp(-3.0)))
+    np.testing.assert_allclose(model.predict(given), expected, 1e-6)
+    np.testing.assert_allclose(module.predict(given).asnumpy(), expected, 1e-6)
+    np.testing.assert_allclose(module.predict(np.ones((4, 3))).asnumpy(), expected[:4], 1e-6)
+    module.reshape([("data", (3, 3))], [("softmax_label", (3, 2))])
+    with pytest.raises(mx.MXNetError, match="label"):
+        module.predict(given)
 
 
 def test_feed_forward_begins_anew_and_counts_batches():

@@ -123,6 +123,25 @@ def test_subclasses_read_labels_of_another_form(folder):  # as programs for MXNe
     np.testing.assert_allclose(batch.label[0].asnumpy(), [[[3, 0.1, 0.2, 0.5, 0.6]]], 1e-6)
 
 
+def test_subclasses_say_what_labels_are_valid_and_how_large(folder, caplog):  # as before
+    class Chosen(image.ImageDetIter):
+        def _estimate_label_shape(self):
+            return 3, 5
+
+        def _check_valid_label(self, label):
+            super()._check_valid_label(label)
+            if label[0, 0] == 7:
+                raise RuntimeError("no seven")
+
+    rows = [[2, 5, kind, *BOX[1:], f"{folder}/0.png"] for kind in (7, 1, 2)]
+    it = Chosen(2, (3, 20, 30), imglist=rows, path_root="")
+    (batch,) = it
+    assert it.label_shape == (3, 5)
+    assert batch.label[0][:, :, 0].asnumpy().tolist() == [[1, -1, -1], [2, -1, -1]]
+    assert it.skipped == 1
+    assert "no seven" in caplog.text
+
+
 def test_objects_of_different_widths(folder):
     with pytest.raises(mx.MXNetError, match=r"\[5, 6\]"):
         iterator(folder, [2, 5, *BOX], [2, 6, *BOX, 1])

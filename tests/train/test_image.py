@@ -216,6 +216,52 @@ def test_samples_as_a_subclass_sees_and_gives_them(sources):
     assert labels(it) == [([0, 2], 0), ([4, 6], 0), ([8, 0], 1)]
 
 
+@pytest.mark.parametrize(
+    ("handle", "calls", "rows"),
+    [  # MXNet's, for rows that `_batchify` begins with and labels of two epochs
+        ("pad", [0, 0, 0, 1, 0] * 2, [[0, 1], [2, 3], [4, 0]] * 2),
+        ("discard", [0, 0, 0] * 2, [[0, 1], [2, 3]] * 2),
+        ("roll_over", [0, 0, 0, 1, 0, 0, 0], [[0, 1], [2, 3], [4, 0], [1, 2], [3, 4]]),
+    ],
+)
+def test_subclasses_fill_batches(sources, handle, calls, rows):
+    rec, _ = sources
+    begun = []
+
+    class Numbered(image.ImageIter):
+        def _batchify(self, batch_data, batch_label, start=0):
+            begun.append(start)
+            k = start
+            try:
+                while k < self.batch_size:
+                    label, data = self.next_sample()
+                    picture = self.augmentation_transform(self.imdecode(data))
+                    batch_data[k] = self.postprocess_data(picture)
+                    batch_label[k] = label
+                    k += 1
+            except StopIteration:
+                if not k:
+                    raise
+            return k
+
+    it = Numbered(2, (3, 8, 8), path_imgrec=rec, last_batch_handle=handle)
+    assert [row for row, _ in labels(it) + labels(it)] == rows
+    assert begun == calls
+
+
+def test_samples_of_a_subclass_end_where_it_says(sources):
+    rec, _ = sources
+
+    class Three(image.ImageIter):
+        def next_sample(self):
+            if self.cur == 3:
+                raise StopIteration
+            return super().next_sample()
+
+    it = Three(2, (3, 8, 8), path_imgrec=rec)
+    assert labels(it) == [([0, 1], 0), ([2, 0], 1)]
+
+
 def test_image_iter_over_lists(sources):
     _, folder = sources
     it = image.ImageIter(

@@ -296,6 +296,19 @@ def test_stores_of_users():
         store.set_optimizer(None)
 
 
+def test_stores_of_users_define_what_is_called():
+    @mx.kv.KVStoreBase.register
+    class Nothing(mx.kv.KVStoreBase):
+        """As in MXNet's documentation."""
+
+    store = mx.kv.create("nothing")
+    assert type(store) is Nothing
+    with pytest.raises(NotImplementedError, match="Nothing must define pushpull"):
+        store.pushpull(1, full(1))
+    with pytest.raises(NotImplementedError, match="Nothing must define rank"):
+        _ = store.rank
+
+
 def test_nan_and_infinity_stay_in_the_residual_as_mxnets():
     store, out = mx.kv.create("device"), mx.nd.zeros((4,))
     store.set_gradient_compression({"type": "2bit", "threshold": 0.5})

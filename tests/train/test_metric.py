@@ -225,3 +225,20 @@ def test_a_correlation_of_all_batches_forgets_its_own_sum_alone():
 def test_a_name_is_text_of_anything():
     assert metrics.Accuracy(name=None).name == "None"
     assert metrics.F1(name=3).name == "3"
+
+
+@pytest.mark.parametrize(("average", "updates"), [("micro", 2), ("macro", 0)])
+@pytest.mark.parametrize("kind", [metrics.F1, metrics.MCC])
+def test_counts_that_scores_of_two_classes_follow_from(kind, average, updates):  # as MXNet's
+    metric = kind(average=average)
+    label = mx.nd.array([0, 1, 1, 0, 1])
+    positive = np.array([0.7, 0.8, 0.4, 0.1, 0.9])
+    for _ in range(2):
+        metric.update([label], [mx.nd.array(np.stack([1 - positive, positive], 1))])
+    found = metric.metrics
+    assert (found.true_positives, found.false_positives) == (2 * updates, updates)
+    assert (found.true_negatives, found.false_negatives) == (updates, updates)
+    assert found.total_examples == 5 * updates
+    share = pytest.approx(2 / 3 if updates else 0)
+    assert (found.precision, found.recall, found.fscore) == (share, share, share)
+    assert found.matthewscc() == pytest.approx(1 / 6 if updates else 0)

@@ -48,7 +48,7 @@ def folder(tmp_path, monkeypatch):
     np.savetxt("l.csv", np.arange(5), delimiter=",")
     text = "1 0:1.5 3:2\n0 1:1\n\n2 2:3 3:4  # the third\n1 0:7\n0.5\n"
     (tmp_path / "a.svm").write_text(text)
-    (tmp_path / "l.svm").write_text("0:1 2:5\n1:2\n2:3\n0:4\n1:5\n")
+    (tmp_path / "l.svm").write_text("0 0:1 2:5\n1 1:2\n2 2:3\n0 0:4\n1 1:5\n")
     return tmp_path
 
 
@@ -135,6 +135,16 @@ def test_csr_batches(folder):
     assert [s[0] for s in epochs(it)] == [[1, 0], [2, 1], [0.5, 1], [0, 2], [1, 0.5]]
     last = next(b for b in it if b.index[-1] == 0).data[0]
     assert last.asnumpy().tolist() == [[0, 0, 0, 0], [1.5, 0, 0, 2]]
+
+
+def test_a_label_may_have_a_weight_which_nothing_reads(folder):  # as in MXNet
+    (folder / "w.svm").write_text("1:.5 0:1\n2:3 1:2 3:4\n")
+    kinds = {"data_libsvm": "w.svm", "data_shape": (4,), "batch_size": 2}
+    batch = next(mx.io.LibSVMIter(**kinds))
+    assert batch.data[0].asnumpy().tolist() == [[1, 0, 0, 0], [0, 2, 0, 4]]
+    assert batch.label[0].asnumpy().tolist() == [1, 2]
+    batch = next(mx.io.LibSVMIter(**kinds, label_libsvm="w.svm", label_shape=(4,)))
+    assert batch.label[0].asnumpy().tolist() == batch.data[0].asnumpy().tolist()
 
 
 def test_csr_labels_and_parts(folder):

@@ -238,6 +238,16 @@ class HybridBlock(Block):
         """What the block computes of such arguments."""
         return traced(self, args)
 
+    @property
+    def _cached_graph(self) -> tuple[Any, ...]:
+        """Inputs and symbol of the last trace, which programs look at; () before the first."""
+        return () if self._last is None else (self._last.trace.inputs, self._last.trace.symbol)
+
+    def _get_graph(self, *args: Any) -> tuple[Any, ...]:
+        """Inputs and symbol of what the block computes of such arguments."""
+        trace = self._traced(args)
+        return trace.inputs, trace.symbol
+
     def _compiled(self, where: str, trace: Trace) -> Compiled:
         return Compiled(where, trace, self.collect_params(), self._op_hook)
 

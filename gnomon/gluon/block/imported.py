@@ -119,6 +119,10 @@ class SymbolBlock(HybridBlock):
         flat, _ = flatten((x, *args), "SymbolBlock", "inputs")
         return self._traced(flat).symbol(**dict(zip(self._trace.names, flat, strict=True)))
 
+    @property
+    def _cached_graph(self) -> tuple[Any, ...]:
+        return self._trace.inputs, self._trace.symbol
+
     def _traced(self, args: Sequence[Any]) -> Trace:
         given, _ = flatten(args, "SymbolBlock", "inputs")
         if len(given) != len(self._trace.inputs) or any(x is None for x in given):

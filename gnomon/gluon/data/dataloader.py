@@ -92,12 +92,12 @@ class DataLoader(CheckedArguments):
                     expected = "nothing beside batch_sampler"
                     raise ParamError(complaint("DataLoader", name, expected, value))
         self._num_workers = max(num_workers, 0)
-        self._pinned = cpu_pinned(pin_device_id) if pin_memory else None
+        self._pin_memory, self._pin_device_id = pin_memory, pin_device_id
         ahead = 2 * self._num_workers if prefetch is None else prefetch
         self._prefetch = max(ahead, 1)
-        self._thread_pool, self._timeout, self._auto_reload = thread_pool, timeout, auto_reload
-        self._pool: Pool | None = None
-        self._next: Iterator[Any] | None = None
+        self._thread_pool, self._timeout, self.auto_reload = thread_pool, timeout, auto_reload
+        self._worker_pool: Pool | None = None
+        self._iter: Iterator[Any] | None = None
         if auto_reload:
             self.refresh()
 
@@ -121,27 +121,28 @@ class DataLoader(CheckedArguments):
         return len(self._batch_sampler)
 
     def __iter__(self) -> Iterator[Any]:
-        found, self._next = self._next, None
+        found, self._iter = self._iter, None
         found = self._epoch() if found is None else found
         batches: Any = iter(found)
+        pinned = cpu_pinned(self._pin_device_id) if self._pin_memory else None
         with closing(batches):  # workers end with a loop that is left, not when memory is collected
             for batch in batches:
-                yield batch if self._pinned is None else as_in_context(batch, self._pinned)
-        if self._auto_reload:
+                yield batch if pinned is None else as_in_context(batch, pinned)
+        if self.auto_reload:
             self.refresh()
 
     def refresh(self) -> None:
         """Begin an epoch now, so that its first batches are ready when it is iterated over."""
-        self._next = self._epoch()
-        if isinstance(self._next, _Ahead):
-            self._next.fill()
+        self._iter = self._epoch()
+        if isinstance(self._iter, _Ahead):
+            self._iter.fill()
 
     def clean(self) -> None:
         """Forget an epoch that was begun by `refresh`, and end the workers."""
-        self._next = None
-        if self._pool is not None:
-            self._pool.close()
-        self._pool = None
+        self._iter = None
+        if self._worker_pool is not None:
+            self._worker_pool.close()
+        self._worker_pool = None
 
     def _epoch(self) -> Iterator[Any]:
         samples = iter(self._batch_sampler)
@@ -150,7 +151,7 @@ class DataLoader(CheckedArguments):
             return (batchify([self._dataset[i] for i in batch]) for batch in samples)
         if self._thread_pool:
             return self._by_threads(samples)
-        pool, self._pool = self._pool, None
+        pool, self._worker_pool = self._worker_pool, None
         if pool is None or not pool.is_open:
             pool = Pool(
                 self._dataset, self._batchify_fn or default_mp_batchify_fn, self._num_workers
@@ -217,8 +218,8 @@ class _Ahead:
                 yield self._one()
             done = True
         finally:
-            if done and self._loader._pool is None:
-                self._loader._pool = self._pool  # for the next epoch
+            if done and self._loader._worker_pool is None:
+                self._loader._worker_pool = self._pool  # for the next epoch
             else:
                 self._pool.close()
 

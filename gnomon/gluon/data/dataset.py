@@ -33,7 +33,7 @@ class Dataset:
     def filter(self, fn: Callable[..., Any]) -> Dataset:
         """The samples for which `fn(sample)` is true."""
         check_functions("Dataset.filter", fn=fn)
-        return _Chosen(self, [i for i in range(len(self)) if fn(self[i])])
+        return _SampledDataset(self, [i for i in range(len(self)) if fn(self[i])])
 
     def shard(self, num_shards: int, index: int) -> Dataset:
         """Part `index` of `num_shards` parts of nearly equal length.
@@ -48,18 +48,18 @@ class Dataset:
             raise ParamError(complaint("Dataset.shard", "index", "0 to num_shards - 1", got))
         size, rest = divmod(len(self), num_shards)
         start = size * index + min(index, rest)
-        return _Chosen(self, range(start, start + size + (index < rest)))
+        return _SampledDataset(self, range(start, start + size + (index < rest)))
 
     def take(self, count: int | None) -> Dataset:
         """The first `count` samples; all for None."""
         check_kind("Dataset.take", "count", count, (Integral, type(None)), "an int or None")
         if count is not None and count < 0:
             raise ParamError(complaint("Dataset.take", "count", "at least 0, or None", count))
-        return _Chosen(self, range(len(self) if count is None else min(count, len(self))))
+        return _SampledDataset(self, range(len(self) if count is None else min(count, len(self))))
 
     def sample(self, sampler: Iterable[int]) -> Dataset:
         """The samples that a sampler names, in its order."""
-        return _Chosen(self, list(sampler))
+        return _SampledDataset(self, list(sampler))
 
     def transform(self, fn: Callable[..., Any], lazy: bool = True) -> Dataset:
         """Each sample changed by `fn`, which gets the parts of a tuple as arguments.
@@ -73,37 +73,37 @@ class Dataset:
     def transform_first(self, fn: Callable[..., Any], lazy: bool = True) -> Dataset:
         """The first part of each sample changed by `fn`, like images but not their labels."""
         check_functions("Dataset.transform_first", fn=fn)
-        return self.transform(_OnFirst(fn), lazy)
+        return self.transform(_TransformFirstClosure(fn), lazy)
 
 
-class _Chosen(Dataset):
+class _SampledDataset(Dataset):
     """Some samples of a data set."""
 
-    def __init__(self, dataset: Dataset, numbers: Sequence[int]) -> None:
-        self._dataset, self._numbers = dataset, numbers
+    def __init__(self, dataset: Dataset, indices: Sequence[int]) -> None:
+        self._dataset, self._indices = dataset, indices
 
     def __getitem__(self, idx: int) -> Any:
-        return self._dataset[self._numbers[idx]]
+        return self._dataset[self._indices[idx]]
 
     def __len__(self) -> int:
-        return len(self._numbers)
+        return len(self._indices)
 
 
 class _LazyTransformDataset(Dataset):
     """A data set whose samples a function changes."""
 
-    def __init__(self, dataset: Dataset, fn: Callable[..., Any]) -> None:
-        self._dataset, self._fn = dataset, fn
+    def __init__(self, data: Dataset, fn: Callable[..., Any]) -> None:
+        self._data, self._fn = data, fn
 
     def __getitem__(self, idx: int) -> Any:
-        item = self._dataset[idx]
+        item = self._data[idx]
         return self._fn(*item) if isinstance(item, tuple) else self._fn(item)
 
     def __len__(self) -> int:
-        return len(self._dataset)
+        return len(self._data)
 
 
-class _OnFirst:
+class _TransformFirstClosure:
     """A function of a sample that changes its first part; an object, so that it can be pickled."""
 
     def __init__(self, fn: Callable[..., Any]) -> None:

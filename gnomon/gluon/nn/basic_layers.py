@@ -208,14 +208,13 @@ class Lambda(Block):
     def __init__(self, function: str | Callable[..., Any], prefix: str | None = None) -> None:
         super().__init__(prefix=prefix)
         self._func_impl = _function("Lambda", nd, function)
-        self._func_name = self._func_impl.__name__
 
     def forward(self, *args: Any) -> Any:
         """What the function gives."""
         return self._func_impl(*args)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._func_name})"
+        return f"{type(self).__name__}({self._func_impl.__name__})"
 
 
 class HybridLambda(HybridBlock):

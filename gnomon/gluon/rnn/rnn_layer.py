@@ -173,16 +173,22 @@ class _RNNLayer(HybridBlock):
     def __call__(self, inputs: Any, states: Any = None, sequence_length: Any = None) -> Any:
         given = states is not None
         if not given:
-            states = self._begun(inputs)
-        states = [states] if isinstance(states, (nd.NDArray, Symbol)) else list(states)
+            states = _Begun(self._begun(inputs))
+        else:
+            states = [states] if isinstance(states, (nd.NDArray, Symbol)) else list(states)
         self._check(inputs, states)
         if self._use_sequence_length != (sequence_length is not None):
             expected = "lengths, with use_sequence_length" if self._use_sequence_length else None
             where = f"{type(self).__name__} {self.name!r}"
             raise ParamError(complaint(where, "sequence_length", expected, sequence_length))
         more = () if sequence_length is None else (sequence_length,)
-        outputs, after = super().__call__(inputs, states, *more)
-        return (outputs, after) if given else outputs
+        found = super().__call__(inputs, states, *more)
+        return tuple(found) if given else found
+
+    def forward(self, x: Any, *args: Any) -> Any:
+        """The outputs, and the states where some are given; hooks are told the same."""
+        found = super().forward(x, *args)
+        return found[0] if args and isinstance(args[0], _Begun) else found
 
     def _begun(self, inputs: Any) -> list[Any]:
         if isinstance(inputs, Symbol):
@@ -269,6 +275,10 @@ class _RNNLayer(HybridBlock):
         if self._mode == "gru":
             return GRUCell(self._hidden_size, **how)
         return RNNCell(self._hidden_size, self._mode[4:], **how)
+
+
+class _Begun(list[Any]):
+    """States that the layer begins with by itself, so that it gives none."""
 
 
 class RNN(_RNNLayer):

@@ -395,13 +395,15 @@ class Indexing(Array):
         beside = dense and value.context == self.context and value._var is not self._var
         return beside and not value._chunk.shared
 
-    def slice_assign(self, rhs: Any, begin: Any, end: Any, step: Any) -> None:
-        """Write `rhs` from `begin` to before `end` in steps."""
+    def slice_assign(self, rhs: Any, begin: Any, end: Any, step: Any) -> Any:
+        """This array, after `rhs` was written from `begin` to before `end` in steps."""
         self[_slices(begin, end, step)] = rhs
+        return self
 
-    def slice_assign_scalar(self, value: float, begin: Any, end: Any, step: Any) -> None:
-        """Write a number from `begin` to before `end` in steps."""
+    def slice_assign_scalar(self, value: float, begin: Any, end: Any, step: Any) -> Any:
+        """This array, after a number was written from `begin` to before `end` in steps."""
         self[_slices(begin, end, step)] = value
+        return self
 
 
 def _numbers(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

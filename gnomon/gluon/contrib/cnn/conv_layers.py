@@ -76,10 +76,10 @@ class DeformableConvolution(HybridBlock):
         if in_channels % groups or channels % groups:
             expected = f"a divisor of {in_channels} and {channels} channels"
             raise ParamError(complaint(where, "groups", expected, groups))
-        self._operator = op_name or where
+        self._op_name = op_name or where
         window = sizes(where, "kernel_size", kernel_size, 2)
-        self._taps = window[0] * window[1] * num_deformable_group
-        self._kwargs = {
+        count = self._numbers * window[0] * window[1] * num_deformable_group
+        shared = {
             "kernel": window,
             "stride": sizes(where, "strides", strides, 2),
             "dilate": sizes(where, "dilation", dilation, 2),
@@ -87,13 +87,13 @@ class DeformableConvolution(HybridBlock):
             "num_group": groups,
             "layout": layout,
         }
-        self._own = {
+        self._kwargs_deformable_conv = shared | {
             "num_filter": channels,
             "num_deformable_group": num_deformable_group,
             "no_bias": not use_bias,
         }
-        count = self._numbers * self._taps
-        self._offsets = {"num_filter": count, "no_bias": not offset_use_bias, "cudnn_off": True}
+        offsets = {"num_filter": count, "no_bias": not offset_use_bias, "cudnn_off": True}
+        self._kwargs_offset = shared | offsets
         inner = in_channels // groups
         with self.name_scope():
             starts = offset_weight_initializer, offset_bias_initializer, offset_use_bias
@@ -128,12 +128,11 @@ class DeformableConvolution(HybridBlock):
         offset_bias: Any = None,
         deformable_conv_bias: Any = None,
     ) -> Any:
-        moves = F.Convolution(x, offset_weight, offset_bias, **self._kwargs, **self._offsets)
-        operator = getattr(F.contrib, self._operator)
+        moves = F.Convolution(x, offset_weight, offset_bias, **self._kwargs_offset)
+        operator = getattr(F.contrib, self._op_name)
         weights = deformable_conv_weight, deformable_conv_bias
-        found = operator(
-            x, *self._inputs(F, moves), *weights, name="fwd", **self._kwargs, **self._own
-        )
+        how = self._kwargs_deformable_conv
+        found = operator(x, *self._inputs(F, moves), *weights, name="fwd", **how)
         return found if self.act is None else self.act(found)
 
     def _inputs(self, F: Any, moves: Any) -> tuple[Any, ...]:
@@ -142,9 +141,10 @@ class DeformableConvolution(HybridBlock):
 
     def __repr__(self) -> str:
         channels, inner = self.deformable_conv_weight.shape[:2]
-        told = f"kernel_size={self._kwargs['kernel']}, stride={self._kwargs['stride']}"
-        told += f", padding={self._kwargs['pad']}" if any(self._kwargs["pad"]) else ""
-        told += f", groups={self._kwargs['num_group']}" if self._kwargs["num_group"] != 1 else ""
+        how = self._kwargs_deformable_conv
+        told = f"kernel_size={how['kernel']}, stride={how['stride']}"
+        told += f", padding={how['pad']}" if any(how["pad"]) else ""
+        told += f", groups={how['num_group']}" if how["num_group"] != 1 else ""
         told += "" if self.deformable_conv_bias else ", bias=False"
         told += f", {self.act}" if self.act else ""
         return f"{type(self).__name__}({inner or None} -> {channels}, {told})"
@@ -163,7 +163,7 @@ class ModulatedDeformableConvolution(DeformableConvolution):
         return "modulated_deformable_conv"
 
     def _inputs(self, F: Any, moves: Any) -> tuple[Any, ...]:
-        border = 2 * self._taps
+        border = self._kwargs_offset["num_filter"] // self._numbers * 2
         offsets = F.slice_axis(moves, axis=1, begin=0, end=border)
         mask = F.slice_axis(moves, axis=1, begin=border, end=None)
         return offsets, F.sigmoid(mask) * 2

@@ -65,21 +65,20 @@ class ConvCell(HybridRecurrentCell):
         params: Any = None,
     ) -> None:
         super().__init__(prefix=prefix, params=params)
-        self._layout = check_layout(type(self).__name__, conv_layout, self._dims, "conv_layout")
+        self._conv_layout = check_layout(
+            type(self).__name__, conv_layout, self._dims, "conv_layout"
+        )
         self._hidden_channels, self._activation = hidden_channels, activation
-        self._channel_axis = self._layout.find("C")
-        self._into = {
-            "kernel": self._sizes("i2h_kernel", i2h_kernel, 1),
-            "stride": (1,) * self._dims,
-            "pad": self._sizes("i2h_pad", i2h_pad, 0),
-            "dilate": self._sizes("i2h_dilate", i2h_dilate, 1),
-        }
-        over = self._sizes("h2h_kernel", h2h_kernel, 1)
+        self._channel_axis = self._conv_layout.find("C")
+        self._stride = (1,) * self._dims
+        self._i2h_kernel = self._sizes("i2h_kernel", i2h_kernel, 1)
+        self._i2h_pad = self._sizes("i2h_pad", i2h_pad, 0)
+        self._i2h_dilate = self._sizes("i2h_dilate", i2h_dilate, 1)
+        self._h2h_kernel = over = self._sizes("h2h_kernel", h2h_kernel, 1)
         if any(k % 2 == 0 for k in over):
             raise ParamError(complaint(type(self).__name__, "h2h_kernel", "odd numbers", over))
-        dilate = self._sizes("h2h_dilate", h2h_dilate, 1)
-        pad = tuple(d * (k - 1) // 2 for d, k in zip(dilate, over, strict=True))
-        self._over = {"kernel": over, "stride": (1,) * self._dims, "pad": pad, "dilate": dilate}
+        self._h2h_dilate = dilate = self._sizes("h2h_dilate", h2h_dilate, 1)
+        self._h2h_pad = tuple(d * (k - 1) // 2 for d, k in zip(dilate, over, strict=True))
         self._decide_shapes(input_shape)
         self._register(
             i2h_weight_initializer,
@@ -101,10 +100,10 @@ class ConvCell(HybridRecurrentCell):
         channel = self._channel_axis - 1
         where = type(self).__name__
         if len(input_shape) != self._dims + 1:
-            expected = f"{self._dims + 1} sizes, those of {self._layout[1:]}"
+            expected = f"{self._dims + 1} sizes, those of {self._conv_layout[1:]}"
             raise ParamError(complaint(where, "input_shape", expected, tuple(input_shape)))
         self._in_channels = input_shape[channel]
-        sizes = iter(zip(*(self._into[k] for k in ("kernel", "pad", "dilate")), strict=True))
+        sizes = iter(zip(self._i2h_kernel, self._i2h_pad, self._i2h_dilate, strict=True))
         shape = []
         for axis, size in enumerate(input_shape):
             if axis == channel:
@@ -128,9 +127,8 @@ class ConvCell(HybridRecurrentCell):
         def bias(name: str, init: Any) -> Any:
             return self.params.get(name, shape=(rows,), init=init, allow_deferred_init=True)
 
-        into, over = self._into["kernel"], self._over["kernel"]
-        self.i2h_weight = weight("i2h_weight", self._in_channels, into, i2h)
-        self.h2h_weight = weight("h2h_weight", self._hidden_channels, over, h2h)
+        self.i2h_weight = weight("i2h_weight", self._in_channels, self._i2h_kernel, i2h)
+        self.h2h_weight = weight("h2h_weight", self._hidden_channels, self._h2h_kernel, h2h)
         self.i2h_bias = bias("i2h_bias", i2h_bias)
         self.h2h_bias = bias("h2h_bias", h2h_bias)
 
@@ -139,12 +137,12 @@ class ConvCell(HybridRecurrentCell):
 
     def __repr__(self) -> str:
         rows = self._gates * self._hidden_channels
-        text = f"{self._in_channels} -> {rows}, {self._activation}, {self._layout}"
+        text = f"{self._in_channels} -> {rows}, {self._activation}, {self._conv_layout}"
         return f"{type(self).__name__}({text})"
 
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
         """For each state its shape and layout."""
-        info = {"shape": (batch_size, *self._state_shape), "__layout__": self._layout}
+        info = {"shape": (batch_size, *self._state_shape), "__layout__": self._conv_layout}
         return [dict(info) for _ in range(self._states)]
 
     def hybrid_forward(
@@ -158,13 +156,15 @@ class ConvCell(HybridRecurrentCell):
         h2h_bias: Any,
     ) -> Any:
         name = f"t{self._counter}_"
-        shared = {"num_filter": self._gates * self._hidden_channels, "layout": self._layout}
-        into = F.Convolution(
-            inputs, i2h_weight, i2h_bias, name=f"{name}i2h", **self._into, **shared
-        )
-        over = F.Convolution(
-            states[0], h2h_weight, h2h_bias, name=f"{name}h2h", **self._over, **shared
-        )
+        shared = {
+            "num_filter": self._gates * self._hidden_channels,
+            "layout": self._conv_layout,
+            "stride": self._stride,
+        }
+        how = self._i2h_kernel, self._i2h_pad, self._i2h_dilate
+        into = _convolved(F, inputs, i2h_weight, i2h_bias, how, shared | {"name": f"{name}i2h"})
+        how = self._h2h_kernel, self._h2h_pad, self._h2h_dilate
+        over = _convolved(F, states[0], h2h_weight, h2h_bias, how, shared | {"name": f"{name}h2h"})
         after = self._next_states(F, into, over, states, name)
         return after[0], after
 
@@ -172,6 +172,11 @@ class ConvCell(HybridRecurrentCell):
         """The states after the step, the output first."""
         output = self._get_activation(F, into + over, self._activation, name=f"{name}out")
         return [output]
+
+
+def _convolved(F: Any, x: Any, weight: Any, bias: Any, how: Any, shared: dict[str, Any]) -> Any:
+    kernel, pad, dilate = how
+    return F.Convolution(x, weight, bias, kernel=kernel, pad=pad, dilate=dilate, **shared)
 
 
 class ConvLSTM(ConvCell):

@@ -58,21 +58,22 @@ class VariationalDropoutCell(ModifierCell):
     def reset(self) -> None:
         """Draw new masks with the next step."""
         super().reset()
-        self._masks: dict[str, Any] = {}
+        self.drop_inputs_mask = self.drop_states_mask = self.drop_outputs_mask = None
 
-    def _dropped(self, F: Any, what: str, share: float, x: Any) -> Any:
+    def _dropped(self, F: Any, what: str, x: Any) -> Any:
         """`x` times the mask of inputs, states or outputs."""
+        share, mask = getattr(self, what), f"{what}_mask"
         if not share:
             return x
-        if what not in self._masks:
-            self._masks[what] = F.Dropout(F.ones_like(x), p=share)
-        return x * self._masks[what]
+        if getattr(self, mask) is None:
+            setattr(self, mask, F.Dropout(F.ones_like(x), p=share))
+        return x * getattr(self, mask)
 
     def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> Any:
-        first = self._dropped(F, "state", self.drop_states, states[0])
-        inputs = self._dropped(F, "input", self.drop_inputs, inputs)
+        first = self._dropped(F, "drop_states", states[0])
+        inputs = self._dropped(F, "drop_inputs", inputs)
         output, after = self.base_cell(inputs, [first, *states[1:]])
-        return self._dropped(F, "output", self.drop_outputs, output), after
+        return self._dropped(F, "drop_outputs", output), after
 
     def _unrolled(self, length: int, inputs: Any, begin_state: Any, how: How) -> Unrolled:
         if self.drop_states:
@@ -108,6 +109,7 @@ class LSTMPCell(LSTMCell):
     """
 
     _output_name = "hidden"
+    _activation, _recurrent_activation = "tanh", "sigmoid"
 
     _fields: ClassVar = {
         "projection_size": Whole(1),

@@ -153,11 +153,12 @@ class CropResize(HybridBlock):
         interpolation: int | None = None,
     ) -> None:
         super().__init__()
-        self._part = {"x": x, "y": y, "width": width, "height": height}
+        self._x, self._y, self._width, self._height = x, y, width, height
         self._size, self._interpolation = size, interpolation
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
-        found = F.image.crop(x, **self._part)
+        part = {"x": self._x, "y": self._y, "width": self._width, "height": self._height}
+        found = F.image.crop(x, **part)
         if not self._size:
             return found
         interp = 1 if self._interpolation is None else self._interpolation
@@ -171,14 +172,15 @@ class CenterCrop(Block):
 
     def __init__(self, size: Sizes, interpolation: int = 1) -> None:
         super().__init__()
-        self._size, self._interpolation = _pair("CenterCrop", size), interpolation
+        self._args = _pair("CenterCrop", size), interpolation
 
     def forward(self, x: Any) -> Any:
         """The middle of the image."""
+        size, interpolation = self._args
         height, width = _image_size("CenterCrop", x)
-        wide, high = _fitted((width, height), self._size)
+        wide, high = _fitted((width, height), size)
         left, top = (width - wide) // 2, (height - high) // 2
-        return _cut(x, left, top, wide, high, self._size, self._interpolation)
+        return _cut(x, left, top, wide, high, size, interpolation)
 
 
 class RandomResizedCrop(Block):
@@ -201,22 +203,22 @@ class RandomResizedCrop(Block):
         interpolation: int = 1,
     ) -> None:
         super().__init__()
-        self._size, self._interpolation = _pair("RandomResizedCrop", size), interpolation
-        self._scale = (scale, 1.0) if isinstance(scale, Real) else tuple(scale)
-        self._ratio = tuple(ratio)
+        areas = (scale, 1.0) if isinstance(scale, Real) else tuple(scale)
+        self._args = _pair("RandomResizedCrop", size), areas, tuple(ratio), interpolation
 
     def forward(self, x: Any) -> Any:
         """The part of the image."""
+        size, areas, ratios, interpolation = self._args
         height, width = _image_size("RandomResizedCrop", x)
-        low, high = (math.log(r) for r in self._ratio)
+        low, high = (math.log(r) for r in ratios)
         for _ in range(10):
-            area = random.uniform(*self._scale) * width * height
+            area = random.uniform(*areas) * width * height
             ratio = math.exp(random.uniform(low, high))
             wide, tall = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
             if 0 < wide <= width and 0 < tall <= height:
                 left, top = random.randint(0, width - wide), random.randint(0, height - tall)
-                return _cut(x, left, top, wide, tall, self._size, self._interpolation)
-        return CenterCrop(self._size, self._interpolation)(x)
+                return _cut(x, left, top, wide, tall, size, interpolation)
+        return CenterCrop(size, interpolation)(x)
 
 
 def _pair(where: str, size: Sizes) -> tuple[int, int]:
@@ -259,11 +261,11 @@ class Rotate(Block):
         self, rotation_degrees: float, zoom_in: bool = False, zoom_out: bool = False
     ) -> None:
         super().__init__()
-        self._degrees, self._zoom = rotation_degrees, _zoom("Rotate", zoom_in, zoom_out)
+        self._args = (rotation_degrees, *_zoom("Rotate", zoom_in, zoom_out))
 
     def forward(self, x: Any) -> Any:
         """The image, turned."""
-        return image.imrotate(x, self._degrees, *self._zoom)
+        return image.imrotate(x, *self._args)
 
 
 class RandomRotation(Block):
@@ -291,14 +293,14 @@ class RandomRotation(Block):
         if not 0 <= rotate_with_proba <= 1:
             got = rotate_with_proba
             raise ParamError(complaint(where, "rotate_with_proba", "from 0 to 1", got))
-        self._limits, self._zoom = tuple(angle_limits), _zoom(where, zoom_in, zoom_out)
-        self._chance = rotate_with_proba
+        self._args = (tuple(angle_limits), *_zoom(where, zoom_in, zoom_out))
+        self._rotate_with_proba = rotate_with_proba
 
     def forward(self, x: Any) -> Any:
         """The image, turned or not."""
-        if np.random.random() >= self._chance:
+        if np.random.random() >= self._rotate_with_proba:
             return x
-        return image.random_rotate(x, self._limits, *self._zoom)
+        return image.random_rotate(x, *self._args)
 
 
 def _zoom(where: str, zoom_in: bool, zoom_out: bool) -> tuple[bool, bool]:
@@ -330,10 +332,10 @@ class Factor(HybridBlock):
         super().__init__()
         if width < 0:
             raise ParamError(complaint(type(self).__name__, self._what, "at least 0", width))
-        self._factors = max(0, 1 - width), 1 + width
+        self._args = max(0, 1 - width), 1 + width
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
-        low, high = self._factors
+        low, high = self._args
         change = getattr(F.image, f"random_{self._what}")
         return change(x, min_factor=low, max_factor=high)
 
@@ -381,15 +383,10 @@ class RandomColorJitter(HybridBlock):
         self, brightness: float = 0, contrast: float = 0, saturation: float = 0, hue: float = 0
     ) -> None:
         super().__init__()
-        self._strengths = {
-            "brightness": brightness,
-            "contrast": contrast,
-            "saturation": saturation,
-            "hue": hue,
-        }
+        self._args = brightness, contrast, saturation, hue
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
-        return F.image.random_color_jitter(x, **self._strengths)
+        return F.image.random_color_jitter(x, *self._args)
 
 
 class RandomLighting(HybridBlock):
