@@ -12,7 +12,7 @@ from gnomon.ground.files import read_bytes
 from gnomon.ground.lock import load_module
 from gnomon.ops.case import case
 from gnomon.ops.host import Array, HostOp
-from gnomon.ops.infer import UNKNOWN, Shapes, Types
+from gnomon.ops.infer import UNKNOWN, Shapes, Types, fixed_dtypes
 from gnomon.ops.op import op
 from gnomon.ops.param import Floats, param
 
@@ -71,12 +71,10 @@ class Decoding(HostOp):
 
     flag: int = param(1, low=-1, high=1, doc="0: grey, 1: three channels, -1: as it is stored.")
     to_rgb: bool = param(True, doc="Channels in the order red, green, blue; else the reverse.")
+    types = fixed_dtypes(output=uint8)
 
     def shapes(self, s: Shapes) -> None:
         s["output"] = (UNKNOWN, UNKNOWN, CHANNELS.get(self.flag, UNKNOWN))
-
-    def types(self, t: Types) -> None:
-        t["output"] = uint8
 
     def image(self, data: bytes) -> Array:
         """The image in compressed bytes."""
@@ -87,8 +85,7 @@ class Decoding(HostOp):
 class CvDecode(Decoding):
     """The image in the compressed bytes `buf` (n,), uint8 (height, width, channels)."""
 
-    def types(self, t: Types) -> None:
-        t["buf"] = t["output"] = uint8
+    types = fixed_dtypes(buf=uint8, output=uint8)
 
     def compute(self, buf: Array) -> Array:
         return self.image(buf.tobytes())
@@ -164,9 +161,6 @@ class Picture(HostOp):
     def channels(self, s: Shapes) -> int:
         """Channels of `src`."""
         return s.rank("src", 3)[2]
-
-    def types(self, t: Types) -> None:
-        t.same()
 
 
 @op("_cvimresize", inputs=("src",), aliases=("_npi_cvimresize",))
