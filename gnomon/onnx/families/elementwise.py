@@ -115,7 +115,7 @@ def _written(w: Writer, x: Call, term: ast.expr) -> str:
 
 def _write_formula(names: str, formula: str) -> None:
     tree = ast.parse(formula, mode="eval").body
-    used = dict.fromkeys(re.findall(r"[A-Z]\w+", formula))
+    used = dict.fromkeys(re.findall(r"[A-Z]\w+", formula)[::-1])
     writes(names, " ".join(used))(lambda w, x: _written(w, x, tree))
 
 
