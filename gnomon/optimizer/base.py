@@ -23,12 +23,12 @@ from gnomon.expr.node import Expr
 from gnomon.ground.arguments import CheckedArguments
 from gnomon.ground.folder_registry import FolderRegistry
 from gnomon.lr_scheduler import LRScheduler
-from gnomon.ndarray.core.array import Array
+from gnomon.ndarray.core.array import Array, kept_zeros
 from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.core.tape import changes
 from gnomon.ndarray.lazy.invoke import check_write
 from gnomon.ops.update import Update, bounded
-from gnomon.optimizer.checked import METHODS, one_by_one
+from gnomon.optimizer.checked import METHODS, of_weight, one_by_one
 from gnomon.optimizer.fused import Exprs, FusedUpdates, Given, Item, Join, Rates
 from gnomon.optimizer.rows import push_sparse
 from gnomon.registry import class_name, enter_class
@@ -47,6 +47,11 @@ class ScheduleWarning(ParamError, UserWarning):
     """A rate was set that a schedule decides: MXNet raises a UserWarning there."""
 
 
+def zeros_like(weight: Any) -> Any:
+    """Zeros of `weight`'s shape, dtype and storage, on its device."""
+    return kept_zeros(weight.shape, weight._dtype, weight.context, weight.stype)
+
+
 class Optimizer(CheckedArguments):
     """Base of optimizers.
 
@@ -63,6 +68,7 @@ class Optimizer(CheckedArguments):
         param_dict: things with `lr_mult` and `wd_mult` (Gluon's parameters) by index.
     """
 
+    _zeros: ClassVar[int] = 0  # arrays of zeros that an update keeps, at first
     _counts_alone: ClassVar[bool] = False  # whether `_numbers` differ by the count of updates alone
     _decaying: ClassVar[tuple[str, ...]] = ("_weight", "_gamma")  # ends of their names
     _asks_subclass: ClassVar[bool] = False  # whether a subclass says itself what rate and decay are
@@ -145,8 +151,11 @@ class Optimizer(CheckedArguments):
         """
         return name if isinstance(name, Optimizer) else OPTIMIZERS.get(name)(**kwargs)
 
+    @of_weight
     def create_state(self, index: Any, weight: Any) -> Any:
         """The arrays an update keeps between calls for one weight: None, an NDArray, or a tuple."""
+        made = tuple(zeros_like(weight) for _ in range(self._zeros))
+        return made if len(made) > 1 else made[0] if made else None
 
     def formula(self, weight: Expr, grad: Expr, states: Exprs, rates: Rates) -> Exprs:
         """The new weight and the new states, as expressions of the old ones and the gradient.

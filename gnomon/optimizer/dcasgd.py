@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from gnomon.expr.node import Expr
-from gnomon.optimizer.base import Optimizer, register
+from gnomon.optimizer.base import Optimizer, register, zeros_like
 from gnomon.optimizer.fused import Exprs, Rates
-from gnomon.optimizer.sgd import zeros_like
 
 
 @register
