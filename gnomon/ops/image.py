@@ -184,11 +184,7 @@ def exact(dtype: DType) -> DType:
 class AdjustLighting(Coloured):
     """Three numbers times the directions in which colours of natural images differ, added."""
 
-    alpha: Floats = param(doc="Three numbers.")
-
-    def check(self) -> None:
-        if len(self.alpha) != 3:
-            raise ParamError(complaint(self.name, "alpha", "3 numbers", self.alpha))
+    alpha: Floats = param(lengths=(3,), doc="One for each direction.")
 
     def forward(self, data: Expr) -> Expr:
         if data.shape[2] == 1:

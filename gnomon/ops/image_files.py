@@ -191,15 +191,11 @@ class CvBorder(Picture):
     right: int = param(low=0, high=SIDE, doc="Columns behind.")
     type: int = param(0, low=0, high=4, doc="OpenCV's kind of border; 0: numbers.")
     value: float = param(0.0, doc="The number of a border of numbers.")
-    values: Floats = param((), doc="Numbers for each channel, in its place.")
+    values: Floats = param((), lengths=range(5), doc="Numbers for each channel, in its place.")
     cases = (
         case((2, 3, 1), top=1, bot=0, left=2, right=1, value=3, differentiable=()),
         case((2, 2, 3), top=0, bot=2, left=0, right=1, values=(1, 2, 3), differentiable=()),
     )
-
-    def check(self) -> None:
-        if len(self.values) > 4:
-            raise ParamError(complaint(self.name, "values", "up to 4 numbers", self.values))
 
     def shapes(self, s: Shapes) -> None:
         channels = self.channels(s)

@@ -31,14 +31,10 @@ class ROIPooling(HostOp):
     region of no image; one of NaN and minus infinity alone gives the lowest float32.
     """
 
-    pooled_size: Dims = param(low=1, doc="Rows and columns of parts.")
+    pooled_size: Dims = param(low=1, lengths=(2,), doc="Rows and columns of parts.")
     spatial_scale: float = param(doc="Size of `data` as a share of what `rois` speak of.")
     num_visible_outputs = 1  # the other says where maxima lie
     types = one_dtype("data", "rois", "output", kinds="f", maxidx=int64)
-
-    def check(self) -> None:
-        if len(self.pooled_size) != 2:
-            raise ParamError(complaint(self.name, "pooled_size", "2 numbers", self.pooled_size))
 
     def shapes(self, s: Shapes) -> None:
         s["rois"] = (-1, 5)
