@@ -28,7 +28,7 @@ from gnomon.runtime.statements.prepare import Store, prepare
 
 
 class Copy:
-    """The copy of an array that lies elsewhere at each run into a bound one, or back: it `gives`."""
+    """The copy of an array that lies elsewhere at a run into a bound one, or back: it `gives`."""
 
     __slots__ = ("_copy", "step", "var")
 
