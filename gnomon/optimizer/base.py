@@ -23,13 +23,14 @@ from gnomon.expr.node import Expr
 from gnomon.ground.arguments import CheckedArguments
 from gnomon.ground.folder_registry import FolderRegistry
 from gnomon.lr_scheduler import LRScheduler
-from gnomon.ndarray.core.array import Array, kept_zeros
+from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.core.tape import changes
 from gnomon.ndarray.lazy.invoke import check_write
 from gnomon.ops.update import Update, bounded
 from gnomon.optimizer.checked import METHODS, of_weight, one_by_one
 from gnomon.optimizer.fused import Exprs, FusedUpdates, Given, Item, Join, Rates
+from gnomon.optimizer.kept import arrays_of, zeros_like
 from gnomon.optimizer.rows import push_sparse
 from gnomon.registry import class_name, enter_class
 
@@ -45,11 +46,6 @@ OPTIMIZERS: FolderRegistry[type[Optimizer]] = FolderRegistry(
 
 class ScheduleWarning(ParamError, UserWarning):
     """A rate was set that a schedule decides: MXNet raises a UserWarning there."""
-
-
-def zeros_like(weight: Any) -> Any:
-    """Zeros of `weight`'s shape, dtype and storage, on its device."""
-    return kept_zeros(weight.shape, weight._dtype, weight.context, weight.stype)
 
 
 class Optimizer(CheckedArguments):
@@ -241,7 +237,7 @@ class Optimizer(CheckedArguments):
             master = None
             if not inner and self.multi_precision and self._needs_master(weight):
                 master, state = self._master_and_state(state)
-            items.append(Item(weight, grad, _states(state), master))
+            items.append(Item(weight, grad, arrays_of(state), master))
         return Given(indices, weights, grads, tuple(states), items)
 
     def _push(self, given: Given, join: Join | None = None) -> None:
@@ -498,9 +494,3 @@ def _constants(named: tuple[Any, ...]) -> tuple[bool, ...]:
 def _of_process() -> dict[str, Any]:
     """What no pickle keeps: Gluon's parameters, and compiled batches, which hold addresses."""
     return {"param_dict": {}, "_fused": {}, "_given": None}
-
-
-def _states(state: Any) -> tuple[Any, ...]:
-    """The arrays of what `create_state` gave."""
-    several = state if isinstance(state, (list, tuple)) else (state,)
-    return tuple([each for each in several if each is not None])

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from gnomon.expr.node import Expr
-from gnomon.optimizer.base import Optimizer, register, zeros_like
+from gnomon.optimizer.base import Optimizer, register
 from gnomon.optimizer.fused import Exprs, Rates
+from gnomon.optimizer.kept import zeros_like
 
 
 @register

@@ -7,8 +7,9 @@ from typing import Any
 from gnomon.expr import fn
 from gnomon.expr.node import Expr
 from gnomon.ops.update import NagMomUpdate, SgdMomUpdate, SgdUpdate, SignSgdUpdate, Update
-from gnomon.optimizer.base import Optimizer, register, zeros_like
+from gnomon.optimizer.base import Optimizer, register
 from gnomon.optimizer.fused import Exprs, Rates
+from gnomon.optimizer.kept import zeros_like
 
 
 @register
