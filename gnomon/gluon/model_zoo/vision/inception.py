@@ -6,6 +6,7 @@ from typing import Any
 
 from gnomon.context import cpu
 from gnomon.gluon import nn
+from gnomon.gluon.block import HybridBlock  # noqa: F401  MXNet's has it
 from gnomon.gluon.contrib.nn import HybridConcurrent
 from gnomon.gluon.model_zoo.model_store import ROOT, load_pretrained
 from gnomon.gluon.model_zoo.vision.network import Network, beside, chain, relu
