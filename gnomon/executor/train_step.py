@@ -222,7 +222,8 @@ class Pass:
                 if moving.count:
                     moved.append((moving, address))
             else:
-                load = self._copy(own(dest), gives=False)
+                bound = own(dest)
+                load = self._copies.get((id(bound), False)) or self._copy(bound, False)
                 loads.append(load)
                 puts.append((load, address))
         held = self._place.held
@@ -254,7 +255,7 @@ class Pass:
             if leaving is not None and dest._chunk not in fed:
                 moved.append((leaving, dest._address))
             else:
-                give = self._copy(source, gives=True)
+                give = self._copies.get((key, True)) or self._copy(source, True)
                 gives.append(give)
                 puts.append((give, dest._address))
         return tuple(gives)
@@ -288,8 +289,8 @@ class Pass:
         return True
 
     def _copy(self, bound: Any, gives: bool) -> Copy:
-        key = id(bound), gives
-        return self._copies.get(key) or self._copies.setdefault(key, Copy(bound, gives))
+        found = self._copies[id(bound), gives] = Copy(bound, gives)
+        return found
 
     def _of(self, loads: tuple[Copy, ...], behind: Sequence[Copy | Follower]) -> Joined:
         """The program of `loads`, this pass, and what comes behind."""
