@@ -347,7 +347,7 @@ def _check_unwritten(where: str, **parts: Sequence[Any]) -> None:
 _numbers = itertools.count()
 
 
-class PythonOp:
+class PythonOp(CustomOpProp):
     """Base of NumpyOp and NDArrayOp: property and operator in one object, called to be composed."""
 
     def __init__(self, need_top_grad: bool = True) -> None:
@@ -356,11 +356,9 @@ class PythonOp:
             DeprecationWarning,
             stacklevel=2,
         )
-        self.need_top_grad_ = need_top_grad
+        super().__init__(need_top_grad)
         self._op_type = f"{type(self).__name__}{next(_numbers)}"
-        kinds.register(
-            self._op_type, lambda: _Meaning(lambda: _Both(self), self._op_type), replace=True
-        )
+        kinds.register(self._op_type, lambda: _Meaning(lambda: self, self._op_type), replace=True)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Symbol:
         return self.get_symbol(*args, **kwargs)
@@ -373,14 +371,6 @@ class PythonOp:
     def need_top_grad(self) -> bool:
         """Whether the gradient asks for that of the output."""
         return self.need_top_grad_
-
-    def list_arguments(self) -> list[str]:
-        """Names of the inputs."""
-        return ["data"]
-
-    def list_outputs(self) -> list[str]:
-        """Names of the outputs."""
-        return ["output"]
 
     def infer_shape(self, in_shape: list[Any]) -> Any:
         """Shapes of inputs and outputs; by default that of the first input."""
@@ -406,6 +396,10 @@ class PythonOp:
         """Hook: write the gradients; by default 1."""
         in_grad[0][:] = 1.0
 
+    def create_operator(self, ctx: Any, in_shapes: list[Any], in_dtypes: list[int]) -> CustomOp:
+        """What runs the two hooks."""
+        return _Hooks(self)
+
     def _seen(self, arrays: Sequence[Any], written: bool = False) -> list[Any]:
         """The arrays as the two hooks are given them: to be written, or only read."""
         return list(arrays)
@@ -426,27 +420,11 @@ class NumpyOp(PythonOp):
         return views
 
 
-class _Both(CustomOpProp, CustomOp):
-    """A `PythonOp` as property and operator of the newer interface."""
+class _Hooks(CustomOp):
+    """The hooks of a `PythonOp` as an operator of the newer interface."""
 
     def __init__(self, source: PythonOp) -> None:
-        super().__init__(source.need_top_grad())
         self.source = source
-
-    def list_arguments(self) -> list[str]:
-        return self.source.list_arguments()
-
-    def list_outputs(self) -> list[str]:
-        return self.source.list_outputs()
-
-    def infer_shape(self, in_shape: list[Any]) -> Any:
-        return self.source.infer_shape(in_shape)
-
-    def declare_backward_dependency(self, out_grad: Any, in_data: Any, out_data: Any) -> list[int]:
-        return self.source.declare_backward_dependency(out_grad, in_data, out_data)
-
-    def create_operator(self, ctx: Any, in_shapes: list[Any], in_dtypes: list[int]) -> CustomOp:
-        return self
 
     def forward(self, is_train: bool, req: Any, in_data: Any, out_data: Any, aux: Any) -> None:
         self.source.forward(self.source._seen(in_data), self.source._seen(out_data, True))

@@ -89,7 +89,7 @@ def test_a_file_is_imported_for_its_names():
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
         "['Adam', 'MAE', 'Bilinear']",
-        "[['adaptive', 'sgd'], ['regress'], ['structured']]",
+        "[['adaptive'], ['regress'], ['structured']]",
         "__main__ gnomon.optimizer.nadam",
         "True False",
         "True SGD",

@@ -18,7 +18,7 @@ from gnomon.code.emit import Value
 from gnomon.code.values import Values
 from gnomon.dtype import DType
 from gnomon.expr.term import Term, mask_of
-from gnomon.plan.ir import Body, Fold, Let
+from gnomon.plan.ir import Body, Fold, Let, every
 from gnomon.plan.terms import postorder
 
 
@@ -135,6 +135,5 @@ def _roots(body: Body) -> Iterator[Term]:
 
 def _folded(bodies: Iterable[Body]) -> list[int]:
     """The variables of the folds inside of bodies."""
-    folds = [s for body in bodies for s in body if isinstance(s, Fold)]
-    inner = [v for f in folds for v in _folded(f.bodies)]
-    return [*inner, *(v for f in folds for v in f.vars)]
+    folds = [s for body in bodies for s in every(body) if isinstance(s, Fold)]
+    return [v for fold in folds for v in fold.vars]

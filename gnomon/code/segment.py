@@ -14,22 +14,14 @@ from gnomon.code.loops import LoopWriter
 from gnomon.code.reductions import ReductionWriter
 from gnomon.code.values import Arguments
 from gnomon.expr.term import Arena, Term
-from gnomon.plan.ir import Body, Fold, Let, Phase, Put, Stmt
+from gnomon.plan.ir import Body, Let, Phase, Put, Stmt, every
 
 LANE_BYTES = 8  # of the widest value
 
 
 def statements(body: Body) -> int:
     """How many statements a body has, those of its folds included."""
-    return sum(1 for _ in _each(body))
-
-
-def _each(body: Body) -> Iterator[Stmt]:
-    for stmt in body:
-        yield stmt
-        if isinstance(stmt, Fold):
-            for inner in stmt.bodies:
-                yield from _each(inner)
+    return sum(1 for _ in every(body))
 
 
 def _computed(stmt: Stmt) -> list[Term]:
@@ -56,7 +48,7 @@ class Segments:
     ) -> None:
         self.arena, self.arguments, self.number = arena, arguments, number
         self.pieces = [body[k : k + size] for k in range(0, len(body), size)]
-        everything = _each([*before, *body])
+        everything = every([*before, *body])
         self.computed = {t.id for s in everything for t in _computed(s)}
         self.crossing = self._crossing()
         self.functions: list[str] = []
@@ -74,7 +66,7 @@ class Segments:
         home = {
             (term.id, k)
             for k, piece in enumerate(self.pieces)
-            for stmt in _each(piece)
+            for stmt in every(piece)
             for term in _computed(stmt)
         }
         found: dict[Hashable, None] = {}
@@ -89,7 +81,7 @@ class Segments:
     def _needs(self, piece: Body) -> Iterator[Term]:
         """The computed Terms that the statements of a segment ask for."""
         seen: set[int] = set()
-        for stmt in _each(piece):
+        for stmt in every(piece):
             if isinstance(stmt, Put):
                 stack = [stmt.value, stmt.offset]
             else:

@@ -9,7 +9,7 @@ from gnomon.code import math
 from gnomon.expr.term import Term, mask_of
 from gnomon.ground.levels import LEVELS
 from gnomon.ground.record import record
-from gnomon.plan.ir import Body, Fold, Let, Phase, Put
+from gnomon.plan.ir import Body, Fold, Let, Phase, Put, every
 from gnomon.plan.terms import postorder
 
 COMPARED = 4  # bytes: comparing as many indices as a register has bytes would take eight of them
@@ -183,20 +183,10 @@ def _unroll(functions: int, others: int) -> int:
 
 def _work(bodies: Iterable[Body]) -> tuple[int, int]:
     """How many transcendental functions bodies take, and how many other steps."""
-    terms = [term for body in bodies for term in _terms(body)]
+    statements = [stmt for body in bodies for stmt in every(body)]
+    terms = [stmt.term for stmt in statements if isinstance(stmt, Let)]
     functions = sum(term.op in math.RULES for term in terms)
     return functions, len(terms) - functions
-
-
-def _terms(body: Body) -> list[Term]:
-    found = []
-    for stmt in body:
-        if isinstance(stmt, Let):
-            found.append(stmt.term)
-        elif isinstance(stmt, Fold):
-            for inner in stmt.bodies:
-                found.extend(_terms(inner))
-    return found
 
 
 def _sizes(

@@ -27,49 +27,25 @@ from gnomon.runtime.kernels.template import Template
 from gnomon.runtime.statements.prepare import Store, prepare
 
 
-class Load:
-    """The copy of an array, which lies elsewhere at each run, into a bound one."""
+class Copy:
+    """The copy of an array that lies elsewhere at a run into a bound one, or back: it `gives`."""
 
     __slots__ = ("_copy", "step", "var")
 
-    def __init__(self, dest: Any) -> None:
-        layout = dest._layout
-        target = Buffer((layout.size,), layout.dtype, None, dest._address, dest)
+    def __init__(self, bound: Any, gives: bool = False) -> None:
+        layout = bound._layout
+        here = Buffer((layout.size,), layout.dtype, None, bound._address, bound)
 
         def make(addresses: Sequence[int]) -> list[Step]:
-            source = Buffer((layout.size,), layout.dtype, None, addresses[0])
-            return prepare([Store(target, "saveto", source)], "load")
+            there = Buffer((layout.size,), layout.dtype, None, addresses[0])
+            dest, source = (there, here) if gives else (here, there)
+            return prepare([Store(dest, "saveto", source)], "give" if gives else "load")
 
         self._copy = Template(make, 1).own()
-        self.step, self.var = self._copy.step, dest._chunk
+        self.step, self.var = self._copy.step, bound._chunk
 
     def put(self, address: int) -> None:
-        """Let the next run copy from `address`."""
-        self._copy.place((address,))
-
-    def pairs(self, address: int) -> list[Pair]:
-        """What `put` puts where."""
-        return self._copy.pairs((address,))
-
-
-class Give:
-    """The copy of a bound array into one that lies elsewhere at each run."""
-
-    __slots__ = ("_copy", "step", "var")
-
-    def __init__(self, source: Any) -> None:
-        layout = source._layout
-        given = Buffer((layout.size,), layout.dtype, None, source._address, source)
-
-        def make(addresses: Sequence[int]) -> list[Step]:
-            target = Buffer((layout.size,), layout.dtype, None, addresses[0])
-            return prepare([Store(target, "saveto", given)], "give")
-
-        self._copy = Template(make, 1).own()
-        self.step, self.var = self._copy.step, source._chunk
-
-    def put(self, address: int) -> None:
-        """Let the next run copy to `address`."""
+        """Let the next run copy from, or to, `address`."""
         self._copy.place((address,))
 
     def pairs(self, address: int) -> list[Pair]:
@@ -92,7 +68,7 @@ class Input:
         self.chunk: Any = None  # of the source
         self.offset = 0  # of the source, in there
         self.taken = False  # by an executor
-        self._load: Load | None = None
+        self._load: Copy | None = None
         self._reminder: Reminder | None = None  # reads the source's memory
 
     def __del__(self) -> None:  # perhaps amidst whatever a thread does: without the lock
@@ -134,11 +110,11 @@ class Input:
             if source is None:
                 return
             if self._load is None:
-                self._load = Load(self.home)
-            copy = _Copy(self._load, source)
+                self._load = Copy(self.home)
+            turn = _Turn(self._load, source)
             const, mutate = (source._chunk,), (self.home._chunk,)
             self.forget()
-            engine.get().push_inline(copy, self.ctx, const, mutate, name="load")
+            engine.get().push_inline(turn, self.ctx, const, mutate, name="load")
 
 
 class Reminder:
@@ -157,14 +133,14 @@ class Reminder:
             chunk.pending_readers.remove(self)
 
 
-class _Copy:
+class _Turn:
     """One run of a load; called again, it goes on where it was."""
 
     __slots__ = ("done", "load", "source")
 
     resumable = True
 
-    def __init__(self, load: Load, source: Any) -> None:
+    def __init__(self, load: Copy, source: Any) -> None:
         self.load, self.source = load, source
         self.done: Done = []
 

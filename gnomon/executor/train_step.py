@@ -14,7 +14,7 @@ from gnomon import engine
 from gnomon.context import Context
 from gnomon.engine import Var
 from gnomon.executor import arrays
-from gnomon.executor.inputs import Give, Input, Load, own
+from gnomon.executor.inputs import Copy, Input, own
 from gnomon.executor.repush import Moved, Moving, repush
 from gnomon.runtime.execution.program import Done, PassProgram, Program, Step
 from gnomon.runtime.execution.stream import WOKEN, Pair, Task
@@ -99,8 +99,8 @@ class TrainStep:
         self,
         program: Program,
         puts: list[Put],
-        loads: tuple[Load, ...],
-        gives: tuple[Give, ...],
+        loads: tuple[Copy, ...],
+        gives: tuple[Copy, ...],
         moved: list[Moved],
         keep: Any,
     ) -> None:
@@ -180,8 +180,7 @@ class Pass:
         self._place = place
         self._brief = BRIEF - before
         self._own = joined([program], reads, writes, program.name)
-        self._loads: dict[int, Load] = {}
-        self._gives: dict[int, Give] = {}
+        self._copies: dict[tuple[int, bool], Copy] = {}
         self._moving: dict[Input, Moving | None] = {}
         self._leaving: dict[int, Moving | None] = {}
         self._joined: dict[tuple[object, ...], Joined] = {(): self._own}
@@ -223,7 +222,8 @@ class Pass:
                 if moving.count:
                     moved.append((moving, address))
             else:
-                load = self._loads.get(id(own(dest))) or self._load(own(dest))
+                bound = own(dest)
+                load = self._copies.get((id(bound), False)) or self._copy(bound, False)
                 loads.append(load)
                 puts.append((load, address))
         held = self._place.held
@@ -243,9 +243,9 @@ class Pass:
         puts: list[Put],
         moved: list[Moved],
         fed: Sequence[Var],
-    ) -> tuple[Give, ...]:
+    ) -> tuple[Copy, ...]:
         """The copies of what the program cannot write where it belongs, or still reads there."""
-        gives: list[Give] = []
+        gives: list[Copy] = []
         for source, dest in gifts:
             key = id(source)
             try:
@@ -255,7 +255,7 @@ class Pass:
             if leaving is not None and dest._chunk not in fed:
                 moved.append((leaving, dest._address))
             else:
-                give = self._gives.get(key) or self._give(source)
+                give = self._copies.get((key, True)) or self._copy(source, True)
                 gives.append(give)
                 puts.append((give, dest._address))
         return tuple(gives)
@@ -280,7 +280,7 @@ class Pass:
         """Push `after` in one call with the step before, if that is still held back."""
         if not engine.get().take_back(job):
             return False
-        behind: tuple[Give | Follower, ...] = (*before.gives, after)
+        behind: tuple[Copy | Follower, ...] = (*before.gives, after)
         whole = self._joined.get((*before.loads, *behind)) or self._of(before.loads, behind)
         before.program = whole.program
         before.puts.append((after, numbers))
@@ -288,23 +288,19 @@ class Pass:
         self._push(before, *whole.touched([x._chunk for _, x in feeds], gifts))
         return True
 
-    def _load(self, dest: Any) -> Load:
-        found = self._loads[id(dest)] = Load(dest)
+    def _copy(self, bound: Any, gives: bool) -> Copy:
+        found = self._copies[id(bound), gives] = Copy(bound, gives)
         return found
 
-    def _give(self, source: Any) -> Give:
-        found = self._gives[id(source)] = Give(source)
-        return found
-
-    def _of(self, loads: tuple[Load, ...], behind: Sequence[Give | Follower]) -> Joined:
+    def _of(self, loads: tuple[Copy, ...], behind: Sequence[Copy | Follower]) -> Joined:
         """The program of `loads`, this pass, and what comes behind."""
         key = (*loads, *behind)
         found = self._joined.get(key)
         if found is None:
-            own, after = self._own, [x for x in behind if not isinstance(x, Give)]
+            own, after = self._own, [x for x in behind if not isinstance(x, Copy)]
             steps = [*(x.step for x in loads), own.program, *(x.step for x in behind)]
             reads = [*own.const, *(v for x in after for v in x.reads)]
-            reads += [x.var for x in behind if isinstance(x, Give)]
+            reads += [x.var for x in behind if isinstance(x, Copy)]
             writes = [*own.mutate, *(x.var for x in loads), *(v for x in after for v in x.writes)]
             if len(self._joined) >= KEPT:
                 self._joined = {(): own}

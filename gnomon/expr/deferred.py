@@ -35,6 +35,14 @@ def values_asked(argument: str, tensor: object) -> TraceError:
     )
 
 
+def _operator(how: Callable[[Any, Any], Any], sign: str) -> tuple[Any, Any]:
+    """The methods of `a sign b` of a Deferred on the left, and on the right."""
+    return (
+        lambda self, other: joined(how, sign, self, other),
+        lambda self, other: joined(how, sign, other, self),
+    )
+
+
 class Deferred:
     """A number that each call brings: `compute(values)` of the call's arguments.
 
@@ -90,47 +98,13 @@ class Deferred:
     def __abs__(self) -> Deferred:
         return Deferred(lambda v: abs(self.compute(v)), f"abs({self.text})", self.whole)
 
-    def __add__(self, other: Any) -> Any:
-        return joined(operator.add, "+", self, other)
-
-    def __radd__(self, other: Any) -> Any:
-        return joined(operator.add, "+", other, self)
-
-    def __sub__(self, other: Any) -> Any:
-        return joined(operator.sub, "-", self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return joined(operator.sub, "-", other, self)
-
-    def __mul__(self, other: Any) -> Any:
-        return joined(operator.mul, "*", self, other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return joined(operator.mul, "*", other, self)
-
-    def __truediv__(self, other: Any) -> Any:
-        return joined(operator.truediv, "/", self, other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return joined(operator.truediv, "/", other, self)
-
-    def __floordiv__(self, other: Any) -> Any:
-        return joined(operator.floordiv, "//", self, other)
-
-    def __rfloordiv__(self, other: Any) -> Any:
-        return joined(operator.floordiv, "//", other, self)
-
-    def __mod__(self, other: Any) -> Any:
-        return joined(operator.mod, "%", self, other)
-
-    def __rmod__(self, other: Any) -> Any:
-        return joined(operator.mod, "%", other, self)
-
-    def __pow__(self, other: Any) -> Any:
-        return joined(operator.pow, "**", self, other)
-
-    def __rpow__(self, other: Any) -> Any:
-        return joined(operator.pow, "**", other, self)
+    __add__, __radd__ = _operator(operator.add, "+")
+    __sub__, __rsub__ = _operator(operator.sub, "-")
+    __mul__, __rmul__ = _operator(operator.mul, "*")
+    __truediv__, __rtruediv__ = _operator(operator.truediv, "/")
+    __floordiv__, __rfloordiv__ = _operator(operator.floordiv, "//")
+    __mod__, __rmod__ = _operator(operator.mod, "%")
+    __pow__, __rpow__ = _operator(operator.pow, "**")
 
 
 def joined(how: Callable[[Any, Any], Any], sign: str, a: Any, b: Any) -> Any:

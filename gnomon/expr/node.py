@@ -47,6 +47,24 @@ STAGES: dict[str, Callable[[Any], str]] = {}
 TURN: dict[str, Callable[[Any], Any]] = {}
 
 
+def _operator(name: str) -> Callable[[Expr, Operand], Expr]:
+    """The method of an operator of Python: a function of elements over both."""
+
+    def method(self: Expr, other: Operand) -> Expr:
+        return map_over(SCALAR[name], (self, other))
+
+    return method
+
+
+def _swapped(name: str) -> Callable[[Expr, Operand], Expr]:
+    """The same with the node on the right."""
+
+    def method(self: Expr, other: Operand) -> Expr:
+        return map_over(SCALAR[name], (other, self))
+
+    return method
+
+
 class Expr(Frozen):
     """An expression: nothing is computed until it is stored.
 
@@ -138,59 +156,21 @@ class Expr(Frozen):
 
     # each runs once for each pair of patterns: see `runtime/statements/call_cache_code.py`
 
-    def __add__(self, other: Operand) -> Expr:
-        return map_over(SCALAR["add"], (self, other))
-
-    def __radd__(self, other: Operand) -> Expr:
-        return map_over(SCALAR["add"], (other, self))
-
-    def __sub__(self, other: Operand) -> Expr:
-        return map_over(SCALAR["sub"], (self, other))
-
-    def __rsub__(self, other: Operand) -> Expr:
-        return map_over(SCALAR["sub"], (other, self))
-
-    def __mul__(self, other: Operand) -> Expr:
-        return map_over(SCALAR["mul"], (self, other))
-
-    def __rmul__(self, other: Operand) -> Expr:
-        return map_over(SCALAR["mul"], (other, self))
-
-    def __truediv__(self, other: Operand) -> Expr:
-        return map_over(SCALAR["div"], (self, other))
-
-    def __rtruediv__(self, other: Operand) -> Expr:
-        return map_over(SCALAR["div"], (other, self))
-
-    def __pow__(self, other: Operand) -> Expr:
-        return map_over(SCALAR["power"], (self, other))
-
-    def __rpow__(self, other: Operand) -> Expr:
-        return map_over(SCALAR["power"], (other, self))
+    __add__, __radd__ = _operator("add"), _swapped("add")
+    __sub__, __rsub__ = _operator("sub"), _swapped("sub")
+    __mul__, __rmul__ = _operator("mul"), _swapped("mul")
+    __truediv__, __rtruediv__ = _operator("div"), _swapped("div")
+    __pow__, __rpow__ = _operator("power"), _swapped("power")
+    __lt__, __le__ = _operator("lt"), _operator("le")
+    __gt__, __ge__ = _operator("gt"), _operator("ge")
+    __eq__: Any = _operator("eq")
+    __ne__: Any = _operator("ne")
 
     def __neg__(self) -> Map:
         return map_over(SCALAR["neg"], (self,))
 
     def __abs__(self) -> Map:
         return map_over(SCALAR["abs"], (self,))
-
-    def __lt__(self, other: Operand) -> Map:
-        return map_over(SCALAR["lt"], (self, other))
-
-    def __le__(self, other: Operand) -> Map:
-        return map_over(SCALAR["le"], (self, other))
-
-    def __gt__(self, other: Operand) -> Map:
-        return map_over(SCALAR["gt"], (self, other))
-
-    def __ge__(self, other: Operand) -> Map:
-        return map_over(SCALAR["ge"], (self, other))
-
-    def __eq__(self, other: Any) -> Any:
-        return map_over(SCALAR["eq"], (self, other))
-
-    def __ne__(self, other: Any) -> Any:
-        return map_over(SCALAR["ne"], (self, other))
 
     def __bool__(self) -> bool:
         raise TypeError(

@@ -39,6 +39,24 @@ ONCE = (
 )
 
 
+def _operator(name: str) -> Callable[[Term, Term | Number], Term]:
+    """The method of an operator of Python."""
+
+    def method(self: Term, other: Term | Number) -> Term:
+        return self.meet(name, self, self.like(other))
+
+    return method
+
+
+def _swapped(name: str) -> Callable[[Term, Term | Number], Term]:
+    """The same with the term on the right."""
+
+    def method(self: Term, other: Term | Number) -> Term:
+        return self.meet(name, self.like(other), self)
+
+    return method
+
+
 class Term:
     """One scalar operation of an `Arena`; Python's operators on it build further Terms.
 
@@ -68,59 +86,17 @@ class Term:
                 free |= arena.extent_free(var)
         self.free = free
 
-    def __add__(self, other: Term | Number) -> Term:
-        return self.meet("add", self, self.like(other))
-
-    def __radd__(self, other: Number) -> Term:
-        return self.meet("add", self.like(other), self)
-
-    def __sub__(self, other: Term | Number) -> Term:
-        return self.meet("sub", self, self.like(other))
-
-    def __rsub__(self, other: Number) -> Term:
-        return self.meet("sub", self.like(other), self)
-
-    def __mul__(self, other: Term | Number) -> Term:
-        return self.meet("mul", self, self.like(other))
-
-    def __rmul__(self, other: Number) -> Term:
-        return self.meet("mul", self.like(other), self)
-
-    def __truediv__(self, other: Term | Number) -> Term:
-        return self.meet("div", self, self.like(other))
-
-    def __rtruediv__(self, other: Number) -> Term:
-        return self.meet("div", self.like(other), self)
-
-    def __floordiv__(self, other: Term | Number) -> Term:
-        return self.meet("idiv", self, self.like(other))
-
-    def __rfloordiv__(self, other: Number) -> Term:
-        return self.meet("idiv", self.like(other), self)
-
-    def __mod__(self, other: Term | Number) -> Term:
-        return self.meet("imod", self, self.like(other))
+    __add__, __radd__ = _operator("add"), _swapped("add")
+    __sub__, __rsub__ = _operator("sub"), _swapped("sub")
+    __mul__, __rmul__ = _operator("mul"), _swapped("mul")
+    __truediv__, __rtruediv__ = _operator("div"), _swapped("div")
+    __floordiv__, __rfloordiv__ = _operator("idiv"), _swapped("idiv")
+    __mod__, __and__, __or__ = _operator("imod"), _operator("and"), _operator("or")
+    __lt__, __le__ = _operator("lt"), _operator("le")
+    __gt__, __ge__ = _swapped("lt"), _swapped("le")
 
     def __neg__(self) -> Term:
         return self.arena.op("neg", self)
-
-    def __lt__(self, other: Term | Number) -> Term:
-        return self.meet("lt", self, self.like(other))
-
-    def __le__(self, other: Term | Number) -> Term:
-        return self.meet("le", self, self.like(other))
-
-    def __gt__(self, other: Term | Number) -> Term:
-        return self.meet("lt", self.like(other), self)
-
-    def __ge__(self, other: Term | Number) -> Term:
-        return self.meet("le", self.like(other), self)
-
-    def __and__(self, other: Term | Number) -> Term:
-        return self.meet("and", self, self.like(other))
-
-    def __or__(self, other: Term | Number) -> Term:
-        return self.meet("or", self, self.like(other))
 
     def __invert__(self) -> Term:
         return self.arena.op("not", self)

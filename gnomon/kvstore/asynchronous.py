@@ -188,31 +188,21 @@ class AsyncStore(KVStore):
 
     # --- pulls ----------------------------------------------------------------------------------
 
-    def pull(
-        self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True
-    ) -> None:
-        """Copy what the servers have now into `out`, as `KVStore.pull` does.
+    def _copy(self, wanted: dict[Key, list[Any]], priority: int) -> None:
+        """Copy what the servers have now.
 
         Raises:
             GnomonError: a key in row-sparse storage: `row_sparse_pull` gets its rows.
         """
-        if out is None:
-            raise ParamError(complaint("KVStore.pull", "out", "arrays to copy into", out))
-        groups = {
-            k: [x for x in arrays if not (ignore_sparse and x.stype == "row_sparse")]
-            for k, arrays in grouped("pull", key, out).items()
-        }
-        self._check("pull", groups, same_dtype=False)
-        groups = {k: arrays for k, arrays in groups.items() if arrays}
-        for k in groups:
+        for k in wanted:
             if self._stored[k].stype != "default":
                 raise GnomonError(
                     f"KVStore.pull: key {k!r} is stored by rows: row_sparse_pull gets them"
                 )
-        whole = {k: nd.empty(self._stored[k].shape, dtype=self._stored[k].dtype) for k in groups}
-        for (owner, dtype), pieces in self._by_owner(groups).items():
+        whole = {k: nd.empty(self._stored[k].shape, dtype=self._stored[k].dtype) for k in wanted}
+        for (owner, dtype), pieces in self._by_owner(wanted).items():
             self._pull_pieces(owner, dtype, pieces, whole, priority)
-        add_up([(x, [whole[k]]) for k, arrays in groups.items() for x in arrays], priority)
+        add_up([(x, [whole[k]]) for k, arrays in wanted.items() for x in arrays], priority)
 
     def _pull_pieces(
         self, owner: int, dtype: str, pieces: list[Piece], whole: dict[Key, Any], priority: int
@@ -235,23 +225,11 @@ class AsyncStore(KVStore):
             start += piece.size
         add_up(jobs, priority)
 
-    def row_sparse_pull(
-        self, key: Any, out: Any = None, priority: int = 0, row_ids: Any = None
-    ) -> None:
-        """Copy chosen rows of keys in row-sparse storage into `out`."""
-        groups = grouped("row_sparse_pull", key, out)
-        self._check("row_sparse_pull", groups, same_dtype=False)
-        rows = grouped("row_sparse_pull", key, row_ids)
-        for k, arrays in groups.items():
-            like: Any = self._stored[k]
-            if like.stype != "row_sparse":
-                expected = "a row_sparse array"
-                raise ParamError(complaint("KVStore.row_sparse_pull", "key", expected, like.stype))
-            numbers = rows[k] * len(arrays) if len(rows[k]) == 1 else rows[k]
-            for array, wanted in zip(arrays, numbers, strict=True):
-                ids = wanted.asnumpy().astype(np.int64).reshape(-1)
-                answer = self._asked(self._pieces(k)[0].owner, ("pull_rows", self._number, k), ids)
-                array[:] = of_rows(pickle.loads(answer), like.shape, like.dtype)
+    def _pull_rows(self, key: Key, out: Any, rows: Any) -> None:
+        like: Any = self._stored[key]
+        header = ("pull_rows", self._number, key)
+        answer = self._asked(self._pieces(key)[0].owner, header, rows)
+        out[:] = of_rows(pickle.loads(answer), like.shape, like.dtype)
 
     def _asked(self, owner: int, header: Any, data: Any = NOTHING) -> bytes:
         """A server's answer, after what went to it before."""

@@ -167,7 +167,7 @@ class KVStore(KVStoreBase):
             k: [a for a in arrays if not (ignore_sparse and a.stype == "row_sparse")]
             for k, arrays in groups.items()
         }
-        self._copy(wanted, priority)
+        self._copy({k: arrays for k, arrays in wanted.items() if arrays}, priority)
 
     def _copy(self, wanted: dict[Key, list[Any]], priority: int) -> None:
         """Copy stored arrays into those that are wanted of each key."""
@@ -202,8 +202,18 @@ class KVStore(KVStoreBase):
                 raise ParamError(
                     complaint("KVStore.row_sparse_pull", "row_ids", expected, len(numbers))
                 )
+            stored = self._stored[each]
+            for argument, array in (("key", stored), *(("out", array) for array in arrays)):
+                if array.stype != "row_sparse":
+                    expected, where = "a row_sparse array", "KVStore.row_sparse_pull"
+                    raise ParamError(complaint(where, argument, expected, array.stype))
             for array, wanted in zip(arrays, numbers, strict=True):
-                _pull_rows(self._stored[each], array, wanted)
+                self._pull_rows(each, array, np.unique(wanted.asnumpy().astype(np.int64)))
+
+    def _pull_rows(self, key: Key, out: Any, rows: Any) -> None:
+        """Copy the rows of these numbers."""
+        stored = self._stored[key]
+        out[:] = nd.sparse.retain(stored, nd.array(rows, stored.context, "int64"))
 
     def set_gradient_compression(self, compression_params: dict[str, Any]) -> None:
         """Quantize gradients to one or two bits an element, with error feedback.
@@ -279,16 +289,6 @@ def _like(values: list[Any], ctx: Context) -> Any:
     first = values[0]
     alike = all(x.stype == "row_sparse" for x in values)
     return nd.zeros(first.shape, ctx, first.dtype, "row_sparse" if alike else "default")
-
-
-def _pull_rows(stored: Any, out: Any, wanted: Any) -> None:
-    """Copy the rows that are wanted; ParamError unless both arrays are row-sparse."""
-    for argument, array in (("key", stored), ("out", out)):
-        if array.stype != "row_sparse":
-            expected = "a row_sparse array"
-            raise ParamError(complaint("KVStore.row_sparse_pull", argument, expected, array.stype))
-    rows = np.unique(wanted.asnumpy().astype(np.int64))
-    out[:] = nd.sparse.retain(stored, nd.array(rows, stored.context, "int64"))
 
 
 def command_bytes(head: Any, body: Any) -> bytes:

@@ -282,7 +282,7 @@ class SyncStore(KVStore):
         super().pull(key, out, priority, ignore_sparse)
 
     def _copy(self, wanted: dict[Key, list[Any]], priority: int) -> None:
-        for keys in self._split(tuple([k for k, arrays in wanted.items() if arrays])):
+        for keys in self._split(tuple(wanted)):
             super()._copy({k: wanted[k] for k in keys}, priority)  # each as soon as it is there
 
     def row_sparse_pull(

@@ -1,6 +1,7 @@
 """Calls in native functions: of each other, of Python, of addresses, and what stands for methods.
 
-What native code does itself is a method: `do_` and the name that it has in one of `_HOMES`.
+What native code does itself is a method: `do_` and the name of a function in one of `_HOMES`, or a
+class and the name of its method or attribute.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ import functools
 import sys
 import threading
 import typing
+from collections import deque
 from collections.abc import Sequence
+from types import CodeType, FrameType
 from typing import Any
 
 from gnomon.ground import record
@@ -36,8 +39,10 @@ from gnomon.native.kinds import (
 )
 from gnomon.native.memory import CFunction
 from gnomon.native.raw import Raw
+from gnomon.native.words import Parts
 
 _HOMES = (builtins, memory, record, sys, threading, typing, words)
+_INNERMOST = ast.Constant(0)
 _LOWEST, _BEYOND = "0xC3E0000000000000", "0x43E0000000000000"  # -(2**63) and 2**63 in LLVM
 
 
@@ -240,7 +245,7 @@ class Calls(Raw):
         return self.call_object("kit.popped", owner.kind.item(), owner, runs="")
 
     def do_Parts(self, node: ast.expr) -> Value:
-        return self.call_object("PyTuple_New", Kind("ptr", words.Parts), self.plain(node))
+        return self.call_object("PyTuple_New", Kind("ptr", Parts), self.plain(node))
 
     def do_getattr(self, owner: ast.expr, name: ast.expr) -> Value:
         return self.call_object("PyObject_GetAttr", OBJECT, *self.operands([owner, name]))
@@ -318,3 +323,82 @@ class Calls(Raw):
 
     def do_get_ident(self) -> Value:
         return Value(self.call("PyThread_get_thread_ident", "i64"), INT)
+
+    # --- deques, sets, texts --------------------------------------------------------------------
+
+    def deque_append(self, owner: Value, item: Value) -> Value:
+        append = self.unit.symbol(deque.append, "deque.append", {"__name__": "collections"})
+        given = [Value(append, OBJECT), owner, item]
+        return self.called("PyObject_CallFunctionObjArgs", given, 1, NONE)
+
+    def of_Set(self, node: ast.Set) -> Value:
+        values = self.operands(node.elts)
+        made = self.call_object("PySet_New", Kind("ptr", set), NULL)
+        for value in values:
+            self.set_add(made, value)
+        return made
+
+    def set_add(self, owner: Value, item: Value) -> Value:
+        return self.call_status("PySet_Add", owner, self.boxed(item))
+
+    def set_discard(self, owner: Value, item: Value) -> Value:
+        return self.call_status("PySet_Discard", owner, self.boxed(item))
+
+    def str_startswith(self, owner: Value, start: Value) -> Value:
+        if start.kind.cls is not str:
+            raise KitError(f"startswith: a str is expected, not {start.kind}")
+        bounds = Value("0", INT), Value(str(sys.maxsize), INT)
+        given = owner, start, *bounds, Value("-1", Kind("i32", int))
+        status = self.call("PyUnicode_Tailmatch", "i64", *given)
+        self.fine(status, "i64")
+        return Value(self.value(f"icmp ne i64 {status}, 0"), BOOL)
+
+    def do_tuple(self, node: ast.expr) -> Value:
+        """The tuple of a list's elements, or the one that `Parts` became."""
+        value = self.of(node)
+        if value.kind.cls is Parts:
+            return self.completed(value)
+        if value.kind.cls is not list:
+            raise KitError("tuple() is for a list, or a variable of Parts")
+        return self.call_object("PyList_AsTuple", Kind("ptr", tuple, value.kind.items), value)
+
+    def do_callable(self, node: ast.expr) -> Value:
+        status = self.call("PyCallable_Check", "i32", self.boxed(self.of(node)))
+        return Value(self.value(f"icmp ne i32 {status}, 0"), BOOL)
+
+    def int_bit_length(self, owner: Value) -> Value:
+        no = Value("false", BOOL)
+        size = Value(self.call("llvm.abs.i64", "i64", self.unboxed(owner), no), INT)
+        zeros = self.call("llvm.ctlz.i64", "i64", size, no)
+        return Value(self.value(f"sub i64 64, {zeros}"), INT)
+
+    def do_word_at(self, data: ast.expr, at: ast.expr) -> Value:
+        owner, index = self.operands([data, at])
+        if owner.kind.cls is not bytes:
+            raise KitError(f"word_at: bytes are expected, not {owner.kind}")
+        place = self.unboxed(index).text
+        last = self.value(f"sub i64 {self.size(owner)}, 4")
+        below = self.value(f"icmp slt i64 {place}, 0")
+        outside = self.value(f"or i1 {below}, {self.value(f'icmp slt i64 {last}, {place}')}")
+        self.refuse(outside, IndexError, "word_at: no word there")
+        text = self.value(f"load i32, ptr {self.byte_at(owner, place)}, align 1")
+        return Value(self.value(f"zext i32 {text} to i64"), INT)
+
+    # --- frames ---------------------------------------------------------------------------------
+
+    def do__getframe(self, depth: ast.expr = _INNERMOST) -> Value:
+        """A frame of what Python runs: native functions have none."""
+        text = self.call("kit.frame_at", "ptr", self.plain(depth), runs=ANY)
+        self.refuse(self.is_absent(text), ValueError, "call stack is not deep enough")
+        return self.owned(text, Kind("ptr", FrameType))
+
+    def frame_f_code(self, owner: Value) -> Value:
+        text = self.call("PyFrame_GetCode", "ptr", owner)
+        return self.owned(text, Kind("ptr", CodeType))
+
+    def frame_f_lasti(self, owner: Value) -> Value:
+        return self.wide(self.call("PyFrame_GetLasti", "i32", owner), "i32")
+
+    def code_co_filename(self, owner: Value) -> Value:
+        name = Value(self.unit.symbol("co_filename", "", {}), OBJECT)
+        return self.call_object("PyObject_GetAttr", Kind("ptr", str), owner, name, runs="")

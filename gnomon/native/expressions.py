@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from types import MemberDescriptorType, ModuleType
 from typing import Any
 
-from gnomon.native.convert import Conversions
+from gnomon.native.builder import Builder
 from gnomon.native.ir import ANY, Value
 from gnomon.native.kinds import (
     BOOL,
@@ -35,7 +35,7 @@ from gnomon.native.kinds import (
 from gnomon.native.words import Parts
 
 
-class Expressions(Conversions):
+class Expressions(Builder):
     """Values of expressions; `space` holds what the function's names mean outside it."""
 
     def __init__(self, unit: Any, returns: Kind, space: Mapping[str, Any]) -> None:

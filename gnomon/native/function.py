@@ -1,20 +1,38 @@
-"""A native function from the tree of one in Python: its signature, statements, and their flow."""
+"""A native function from the tree of one in Python: signature, statements, flow, what they set."""
 
 from __future__ import annotations
 
 import ast
 import builtins
+from collections import deque
 from collections.abc import Sequence
+from copy import copy
 from typing import Any, NamedTuple
 
 from gnomon.ground.collector import resting
-from gnomon.native.assignments import Assignments
 from gnomon.native.builder import stored
+from gnomon.native.calls import Calls
 from gnomon.native.emit import Emitter
-from gnomon.native.ir import Value
-from gnomon.native.kinds import BOOL, GIVEN, INT, NOTHING, Kind, KitError, is_required, kind_of
+from gnomon.native.ir import ANY, Value, freeing
+from gnomon.native.kinds import (
+    BOOL,
+    GIVEN,
+    INT,
+    NONE,
+    NOTHING,
+    OBJECT,
+    Kind,
+    KitError,
+    has_parts,
+    is_required,
+    kind_of,
+    named,
+    slot_name,
+    slot_of,
+    word_type,
+)
 from gnomon.native.ownership import Ownership, find_ownership
-from gnomon.native.words import not_annotated
+from gnomon.native.words import Parts, not_annotated
 
 TRUTH = Kind("i8", bool)  # as functions give it: 2 stands for an error
 _NONE = ast.Constant(None)
@@ -69,7 +87,7 @@ def make(unit: Any, function: Any, tree: ast.FunctionDef, linkage: str, symbol: 
     return Made(symbol, parameters, returns, found, text)
 
 
-class Lowering(Assignments):
+class Lowering(Calls):
     """Builds the intermediate form of a function."""
 
     def __init__(
@@ -174,6 +192,30 @@ class Lowering(Assignments):
                 self.end_of(handler.name)
             self.go(on)
         return self.join(on)
+
+    def on_Raise(self, node: ast.Raise) -> bool:
+        """An error that is at hand, or made now."""
+        error = None if node.exc is None or node.cause is not None else self.of(node.exc)
+        if error is None or not issubclass(error.kind.cls, BaseException):
+            raise KitError(f"{ast.unparse(node)!r}: an exception is expected")
+        cls = Value(self.class_at(error.text), OBJECT)
+        self.call("PyErr_SetObject", "void", cls, error, runs=ANY)
+        self.go(self.failure())
+        return True
+
+    def caught(self, handler: ast.ExceptHandler) -> None:
+        """Go on where an error of a class was raised, or of one of a tuple of classes, which is so
+        no more; else end with it."""
+        assert handler.type is not None
+        named = self.constant(handler.type)[1]
+        cls = BaseException if isinstance(named, tuple) else named
+        found = self.call("PyErr_ExceptionMatches", "i32", self.of(handler.type))
+        self.check(self.value(f"icmp eq i32 {found}, 0"))
+        if handler.name is None:
+            self.call("PyErr_Clear", "void")
+            return
+        text = self.call("kit.caught", "ptr", runs=ANY)
+        self.assign(handler.name, self.owned(text, Kind("ptr", cls)))
 
     def end_of(self, name: str) -> None:
         """A variable has ended, and lets go of what it held."""
@@ -301,6 +343,135 @@ class Lowering(Assignments):
         self.put_in(place, Value(self.value(f"add i64 {self.loaded(place).text}, 1"), INT))
         self.go(head, back=True)
         self.end_loop()
+
+    # --- what is set and deleted ----------------------------------------------------------------
+
+    def on_Assign(self, node: ast.Assign) -> None:
+        value = self.of(node.value)
+        if len(node.targets) > 1:
+            value = value._replace(fresh=False)  # it has several names
+        for target in node.targets:
+            self.put(target, value)
+
+    def on_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if not isinstance(node.target, ast.Name):
+            raise KitError("annotations are for variables")
+        kind = kind_of(ast.unparse(node.annotation), self.space)
+        self.declare(node.target.id, kind)
+        if node.value is not None:
+            self.put(node.target, self.fitted(self.of(node.value), kind, node.target.id))
+
+    def on_AugAssign(self, node: ast.AugAssign) -> None:
+        source = copy(node.target)
+        source.ctx = ast.Load()
+        self.put(
+            node.target, self.of(ast.copy_location(ast.BinOp(source, node.op, node.value), node))
+        )
+
+    def put(self, target: ast.expr, value: Value) -> None:
+        """Set a variable, a slot or an element."""
+        if isinstance(target, ast.Name):
+            known = self.variables.get(target.id)
+            if known is not None and known.kind.llvm != value.kind.llvm:
+                value = self.fitted(value, known.kind, target.id)
+            self.assign(target.id, value)
+        elif isinstance(target, ast.Attribute):
+            self.put_slot(target, value, plain=True)
+        elif isinstance(target, ast.Subscript):
+            self.put_element(target, value)
+        else:
+            raise KitError(f"{ast.unparse(target)!r} cannot be set")
+
+    def put_slot(self, target: ast.Attribute, value: Value, plain: bool = False) -> None:
+        name = named(target.value)
+        fresh = self.known.fresh.get(name)
+        owner = self.owner_of(target)
+        if word_type(owner.kind.cls) is not None:
+            self.set_word(owner, target.attr, value)
+            return
+        slot = slot_of(owner.kind.cls, target.attr)
+        if plain and slot.refusing and not slot.inner:
+            raise KitError(f"{owner.kind} refuses assignments; say `put`")
+        text = self.take(self.suited(owner, target.attr, value))
+        if fresh is None or target.attr in fresh:
+            self.release(*self.exchanged(owner, target.attr, text))
+        else:
+            self.emit(f"store ptr {text}, ptr {self.slot_at(owner, target.attr)}")
+        if fresh is not None:
+            new = {**self.known.fresh, name: fresh | {target.attr}}
+            self.known = self.known._replace(fresh=new)
+
+    def exchanged(self, owner: Value, name: str, text: str) -> tuple[str, str]:
+        """Set a slot; gives what it held, and what may run when that is released."""
+        at = self.slot_at(owner, name)
+        old = self.value(f"load ptr, ptr {at}")
+        self.emit(f"store ptr {text}, ptr {at}")
+        return old, freeing(slot_of(owner.kind.cls, name).kind)
+
+    def do_put(self, owner: ast.expr, name: ast.expr, value: ast.expr) -> Value:
+        """`put(owner, "name", value)`: a slot that Python's own assignments may not set."""
+        if self.constant(name)[0]:
+            target = ast.Attribute(owner, slot_name(name), ast.Store())
+            self.put_slot(ast.copy_location(target, name), self.of(value))
+            return self.nothing()
+        values = [self.boxed(v) for v in self.operands([owner, name, value])]
+        return self.call_status("PyObject_GenericSetAttr", *values)
+
+    def do_put_all(
+        self, owner: ast.expr, names: ast.expr, values: ast.expr, unset: ast.expr | None = None
+    ) -> Value:
+        """`put_all`: old values are let go of when everything is set."""
+        match names, values, unset or ast.Tuple([]):
+            case ast.Tuple(put), ast.Tuple(given), ast.Tuple(gone):
+                slots = [slot_name(name) for name in put]
+            case _:
+                raise KitError("put_all: tuples are expected")
+        thing, found = self.of(owner), self.operands(given)
+        fitted = [self.suited(thing, *each) for each in zip(slots, found, strict=True)]
+        changes = [(name, self.take(value)) for name, value in zip(slots, fitted, strict=True)]
+        changes += [(slot_name(name), "null") for name in gone]
+        for old, runs in [self.exchanged(thing, *change) for change in changes]:
+            self.release(old, runs)
+        return self.nothing()
+
+    def suited(self, owner: Value, name: str, value: Value) -> Value:
+        """A value as a slot takes it; KitError where it is of another kind."""
+        slot, value = slot_of(owner.kind.cls, name), self.boxed(value)
+        cls = slot.kind.cls
+        if cls not in (int, float, bool) and not has_parts(cls):
+            return value  # native code reads nothing of it
+        if value.kind == NONE and not slot.optional:
+            raise KitError(f"{name}: {slot.kind} is expected, not None")
+        if not slot.optional:
+            value = self.no_none(value, TypeError, f"{name}: {slot.kind} is expected, not None")
+        return self.fitted(value, slot.kind, name)
+
+    def put_element(self, target: ast.Subscript, value: Value) -> None:
+        owner, index = self.operands([target.value, target.slice])
+        cls = owner.kind.cls
+        if word_type(cls) is not None:
+            self.store_word(*self.word(owner, self.unboxed(index)), value, "a word")
+        elif cls is dict:
+            self.call_status("PyDict_SetItem", owner, self.boxed(index), self.boxed(value))
+        elif cls is list:
+            place, runs = self.unboxed(index), freeing(owner.kind.item())
+            self.call_status("PySequence_SetItem", owner, place, self.boxed(value), runs=runs)
+        elif cls is Parts:
+            place = self.from_end(owner, self.unboxed(index))
+            own = Value(self.take(self.boxed(value)), OBJECT)
+            self.call_status("PyTuple_SetItem", owner, place, own, runs="")
+        else:
+            raise KitError(f"elements of {owner.kind} cannot be set")
+
+    def on_Delete(self, node: ast.Delete) -> None:
+        for target in node.targets:
+            if not isinstance(target, ast.Subscript):
+                raise KitError(f"{ast.unparse(node)!r} is not supported")
+            owner, index = self.operands([target.value, target.slice])
+            if owner.kind.cls not in (list, deque):
+                raise KitError("del is for elements of lists and deques")
+            runs = freeing(owner.kind.item())
+            self.call_status("PySequence_DelItem", owner, self.unboxed(index), runs=runs)
 
 
 def _returned(said: Any, space: dict[str, Any]) -> Kind:

@@ -127,8 +127,8 @@ class Operators(Expressions):
         operator = node.ops[0]
         if isinstance(operator, (ast.Is, ast.IsNot)):
             return self.identity(a, b, "eq" if isinstance(operator, ast.Is) else "ne")
-        if isinstance(operator, (ast.In, ast.NotIn)):
-            return self.contained(a, b, isinstance(operator, ast.In))
+        if type(operator) not in _COMPARED:
+            raise KitError(f"{ast.unparse(node)!r} is not supported")
         return self.compared(type(operator), *self.alike(a, b))
 
     def compared(self, how: type, a: Value, b: Value) -> Value:
@@ -142,13 +142,6 @@ class Operators(Expressions):
         if not (a.kind.is_object and b.kind.is_object):
             raise KitError(f"`is` compares objects, not {a.kind} and {b.kind}")
         return Value(self.value(f"icmp {how} ptr {a.text}, {b.text}"), BOOL)
-
-    def contained(self, key: Value, owner: Value, yes: bool) -> Value:
-        if owner.kind.cls is not dict:
-            raise KitError(f"`in` asks dictionaries, not {owner.kind}")
-        status = self.call("PyDict_Contains", "i32", owner, self.boxed(key), runs=ANY)
-        self.fine(status)
-        return Value(self.value(f"icmp {'ne' if yes else 'eq'} i32 {status}, 0"), BOOL)
 
     def alike(self, a: Value, b: Value) -> tuple[Value, Value]:
         """Two numbers of one kind."""

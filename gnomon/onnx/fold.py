@@ -37,11 +37,24 @@ class Dim:
         return "?"
 
 
-FOLDS: dict[str, Callable[..., Any]] = {}
+#: what ONNX operators give for constant arrays: functions of the call and them
+FOLDS: dict[str, Callable[..., Any]] = {
+    "CastLike": lambda call, x, like: x.astype(like.dtype),
+    "Concat": lambda call, *arrays: np.concatenate(arrays, axis=call.need("axis")),
+    "Gather": lambda call, x, k: np.take(x, k.astype(np.int64), axis=call.attr("axis", 0)),
+    "Identity": lambda call, x: x,
+    "Mod": lambda call, a, b: (np.fmod if call.attr("fmod", 0) else np.mod)(a, b),
+    "NonZero": lambda call, x: np.asarray(np.nonzero(x), np.int64),
+    "Not": lambda call, x: np.logical_not(x),
+    "Slice": lambda call, x, *parts: x[slices(call, x.ndim, parts)],
+    "Transpose": lambda call, x: x.transpose(call.attr("perm")),
+    "Unsqueeze": lambda call, x, axes=None: np.expand_dims(x, tuple(_axes(call, axes) or ())),
+    "Where": lambda call, condition, a, b: np.where(condition, a, b),
+}
 
 
 def fold(name: str) -> Callable[[Any], Any]:
-    """Declare what an ONNX operator gives for constant arrays: a function of the call and them."""
+    """Enter a function that takes more lines."""
 
     def enter(function: Any) -> Any:
         FOLDS[name] = function
@@ -103,7 +116,7 @@ def bounded(shape: Sequence[Any]) -> tuple[int, ...]:
     return sizes
 
 
-def _axes(call: Any, k: int, array: Any, given: Any) -> list[int] | None:
+def _axes(call: Any, given: Any) -> list[int] | None:
     if given is not None:
         return [int(a) for a in given.reshape(-1)]
     return call.attr("axes")  # type: ignore[no-any-return]
@@ -120,11 +133,6 @@ def _constant(call: Any) -> Any:
     return helper.to_array(call.need("value"))
 
 
-@fold("Identity")
-def _identity(call: Any, x: Any) -> Any:
-    return x
-
-
 @fold("Cast")
 def _cast(call: Any, x: Any) -> Any:
     name = NAMES.get(call.need("to"))
@@ -133,21 +141,6 @@ def _cast(call: Any, x: Any) -> Any:
     if x.dtype == object:
         return x
     return x.astype(onnx("helper").tensor_dtype_to_np_dtype(call.need("to")))
-
-
-@fold("CastLike")
-def _cast_like(call: Any, x: Any, like: Any) -> Any:
-    return x.astype(like.dtype)
-
-
-@fold("Gather")
-def _gather(call: Any, x: Any, indices: Any) -> Any:
-    return np.take(x, indices.astype(np.int64), axis=call.attr("axis", 0))
-
-
-@fold("Slice")
-def _slice(call: Any, x: Any, *parts: Any) -> Any:
-    return x[slices(call, x.ndim, parts)]
 
 
 def slices(call: Any, rank: int, parts: Sequence[Any]) -> tuple[slice, ...]:
@@ -174,19 +167,9 @@ def _near(place: int) -> int:
     return int(max(min(place, 1 << 40), -(1 << 40)))
 
 
-@fold("Concat")
-def _concat(call: Any, *arrays: Any) -> Any:
-    return np.concatenate(arrays, axis=call.need("axis"))
-
-
-@fold("Unsqueeze")
-def _unsqueeze(call: Any, x: Any, axes: Any = None) -> Any:
-    return np.expand_dims(x, tuple(_axes(call, 1, x, axes) or ()))
-
-
 @fold("Squeeze")
 def _squeeze(call: Any, x: Any, axes: Any = None) -> Any:
-    found = _axes(call, 1, x, axes)
+    found = _axes(call, axes)
     return np.squeeze(x, None if found is None else tuple(found))
 
 
@@ -196,11 +179,6 @@ def _reshape(call: Any, x: Any, shape: Any = None) -> Any:
     if not call.attr("allowzero", 0):
         new = [x.shape[k] if size == 0 else size for k, size in enumerate(new)]
     return x.reshape(new)
-
-
-@fold("Transpose")
-def _transpose(call: Any, x: Any) -> Any:
-    return x.transpose(call.attr("perm"))
 
 
 @fold("Split")
@@ -246,21 +224,6 @@ def _div(call: Any, a: Any, b: Any) -> Any:
     return np.trunc(a / b).astype(a.dtype)
 
 
-@fold("Where")
-def _where(call: Any, condition: Any, a: Any, b: Any) -> Any:
-    return np.where(condition, a, b)
-
-
-@fold("Mod")
-def _mod(call: Any, a: Any, b: Any) -> Any:
-    return (np.fmod if call.attr("fmod", 0) else np.mod)(a, b)
-
-
-@fold("NonZero")
-def _nonzero(call: Any, x: Any) -> Any:
-    return np.asarray(np.nonzero(x), np.int64)
-
-
 def _binary(name: str, function: Any) -> None:
     def apply(call: Any, *arrays: Any) -> Any:
         result = arrays[0]
@@ -289,8 +252,8 @@ for _name, _function in {
     _binary(_name, _function)
 
 
-def _unary(name: str, function: Any) -> None:
-    FOLDS[name] = lambda call, x: np.asarray(function(x)).astype(x.dtype)
+def _unary(function: Any) -> Any:
+    return lambda call, x: np.asarray(function(x)).astype(x.dtype)
 
 
 for _name, _function in {
@@ -300,17 +263,12 @@ for _name, _function in {
     "Ceil": np.ceil,
     "Sqrt": np.sqrt,
 }.items():
-    _unary(_name, _function)
-
-
-@fold("Not")
-def _not(call: Any, x: Any) -> Any:
-    return np.logical_not(x)
+    FOLDS[_name] = _unary(_function)
 
 
 def _reduce(name: str, function: Any) -> None:
     def apply(call: Any, x: Any, axes: Any = None) -> Any:
-        found = _axes(call, 1, x, axes)
+        found = _axes(call, axes)
         if not found and call.attr("noop_with_empty_axes", 0):
             return x
         keep = bool(call.attr("keepdims", 1))

@@ -14,7 +14,7 @@ import numpy as np
 from gnomon.base import ShapeError, complaint
 from gnomon.dtype import float32
 from gnomon.ops.host import Array, HostOp
-from gnomon.ops.infer import Shapes, Types
+from gnomon.ops.infer import Shapes, fixed_dtypes
 from gnomon.ops.op import describe
 from gnomon.ops.param import Dims, param
 
@@ -30,6 +30,7 @@ class InBounds(HostOp):
     low: Dims = param(doc="The least index of each row.")
     high: Dims = param(doc="What each row's indices are below.")
     axis: int = param(0, doc="The axis that the first row is for; the others follow.")
+    types = fixed_dtypes(output=float32)
 
     def check(self) -> None:
         if len(self.low) != len(self.high):
@@ -37,9 +38,6 @@ class InBounds(HostOp):
 
     def shapes(self, s: Shapes) -> None:
         s["output"] = (1,)
-
-    def types(self, t: Types) -> None:
-        t["output"] = float32
 
     def compute(self, *inputs: Array, **context: Any) -> Array:
         self.refuse(inputs[0])

@@ -9,7 +9,7 @@ from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, cast
 from gnomon.ops.case import case
 from gnomon.ops.host import Array, HostOp
-from gnomon.ops.infer import Shapes, Types
+from gnomon.ops.infer import Shapes, one_dtype
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import param
 
@@ -51,6 +51,7 @@ class BoxEncode(Op):
              (4,), [0.1, 0.1, 0.2, 0.2], differentiable=()),
         case((0, 2), (0, 2), (0, 2, 4), (0, 1, 4), (4,), (4,), differentiable=()),
     )  # fmt: skip
+    types = one_dtype(kinds="f")
 
     def shapes(self, s: Shapes) -> None:
         s.same("samples", "matches")
@@ -60,10 +61,6 @@ class BoxEncode(Op):
         s["means"] = s["stds"] = (4,)
         s["output0"] = s["output1"] = s.need("anchors")
         s["samples"] = (s.need("refs")[0], n)
-
-    def types(self, t: Types) -> None:
-        t.same()
-        t.check("samples", "f")
 
     def forward(self, *inputs: Expr) -> tuple[Expr, Expr]:
         samples, matches, anchors, refs, means, stds = inputs
@@ -113,16 +110,13 @@ class BoxDecode(Op):
         case((2, 3, 4), (1, 3, 4), format="corner", clip=0.5, differentiable=()),
         case((2, 0, 4), (1, 0, 4), differentiable=()),
     )
+    types = one_dtype(kinds="f")
 
     def shapes(self, s: Shapes) -> None:
         s.same("data", "output")
         s["data"] = (-1, -1, 4)
         s["anchors"] = (1, s.need("data")[1], 4)
         s["data"] = (-1, s.need("anchors")[1], 4)
-
-    def types(self, t: Types) -> None:
-        t.same()
-        t.check("data", "f")
 
     def forward(self, data: Expr, anchors: Expr) -> Expr:
         a, b, c, d = parts(data)
@@ -170,16 +164,13 @@ class BipartiteMatching(HostOp):
         case((2, 0, 3), threshold=0.5, differentiable=()),
         case((0, 3, 2), threshold=0.5, differentiable=()),
     )
+    types = one_dtype(kinds="f")
 
     def shapes(self, s: Shapes) -> None:
         shape = s.need("data")
         if len(shape) < 2:
             raise s.refuse("data", "2 axes or more", f"shape {shape}")
         s["output0"], s["output1"] = shape[:-1], (*shape[:-2], shape[-1])
-
-    def types(self, t: Types) -> None:
-        t.same()
-        t.check("data", "f")
 
     def compute(self, data: Array) -> tuple[Array, Array]:
         *batch, n, m = data.shape

@@ -14,7 +14,7 @@ from gnomon.native.serve import served
 from gnomon.ops.box_choice import survive, survive_single
 from gnomon.ops.case import case
 from gnomon.ops.host import Array, HostOp
-from gnomon.ops.infer import Shape, Shapes, Types
+from gnomon.ops.infer import Shape, Shapes, one_dtype
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import param
 
@@ -73,6 +73,7 @@ class BoxIOU(Op):
         case((2, 3, 4), (5, 4), format="center", differentiable=()),
         case((0, 4), (2, 4), differentiable=()),
     )
+    types = one_dtype(kinds="f")
 
     def shapes(self, s: Shapes) -> None:
         for name in ("lhs", "rhs"):
@@ -81,10 +82,6 @@ class BoxIOU(Op):
                 raise s.refuse(name, "shape (..., 4) of 2 axes or more", shape)
             s[name] = (*shape[:-1], 4)
         s["output"] = (*s.need("lhs")[:-1], *s.need("rhs")[:-1])
-
-    def types(self, t: Types) -> None:
-        t.same()
-        t.check("lhs", "f")
 
     def forward(self, lhs: Expr, rhs: Expr) -> Expr:
         across = ext.reshape(lhs, (*lhs.shape[:-1], *(1,) * (rhs.ndim - 1), 4))
@@ -156,6 +153,7 @@ class BoxNMS(HostOp):
     in_format: str = param("corner", choices=FORMATS, doc="What coordinates are in `data`.")
     out_format: str = param("corner", choices=FORMATS, doc="What coordinates are in the output.")
     num_visible_outputs = 1
+    types = one_dtype("data", "output0", kinds="f", output1=int64)
 
     def check(self) -> None:
         taken = range(self.coord_start, self.coord_start + 4)
@@ -175,11 +173,6 @@ class BoxNMS(HostOp):
             raise s.refuse("data", f"shape (..., boxes, {least} or more)", shape)
         s["output0"], s["output1"] = shape, shape[:-1]
         s["data"] = s.need("output0")
-
-    def types(self, t: Types) -> None:
-        t.same("data", "output0")
-        t.check("data", "f")
-        t["output1"] = int64
 
     def kept(self, rows: Array) -> Array:
         """Where the rows lie that are kept, best first."""

@@ -12,7 +12,7 @@ from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, cast
 from gnomon.ops.case import case
 from gnomon.ops.host import Array, HostOp
-from gnomon.ops.infer import UNKNOWN, Free, Shape, Shapes, Types, normal_axis
+from gnomon.ops.infer import UNKNOWN, Free, Shape, Shapes, fixed_dtypes, normal_axis, one_dtype
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import Axis, Dims, param
 
@@ -23,6 +23,7 @@ class BooleanMask(HostOp):
 
     axis: int = param(0, low=0, high=0, doc="The axis; only the first one.")
     cases = (case((3, 2), [0, 1, 1], axis=0), case((3,), [0, 0, 0]), case((2, 0), [1.0, 0.0]))
+    types = one_dtype("data", "output")
 
     def shapes(self, s: Shapes) -> None:
         data = s.need("data")
@@ -30,9 +31,6 @@ class BooleanMask(HostOp):
             raise s.refuse("data", "axes", "none")
         s["index"] = (data[0],)
         s["output"] = (UNKNOWN, *data[1:])
-
-    def types(self, t: Types) -> None:
-        t.same("data", "output")
 
     def compute(self, data: Array, index: Array) -> Array:
         return np.compress(index != 0, data, 0)
@@ -55,6 +53,7 @@ class IndexCopy(HostOp):
         case((3,), [1], (1,)),
         case((2, 2), [0, 0], (2, 2), differentiable=(0,)),
     )
+    types = one_dtype("old_tensor", "new_tensor", "output")
 
     def shapes(self, s: Shapes) -> None:
         s.same("old_tensor", "output")
@@ -62,9 +61,6 @@ class IndexCopy(HostOp):
         if not old:
             raise s.refuse("old_tensor", "axes", "none")
         s["new_tensor"] = (count, *old[1:])
-
-    def types(self, t: Types) -> None:
-        t.same("old_tensor", "new_tensor", "output")
 
     def rows(self, index: Array, count: int) -> Array:
         """The index as positions below `count`.
@@ -103,14 +99,12 @@ class IndexArray(Op):
 
     axes: Dims | None = param(None, doc="Which axes; all of them where None.")
     cases = (case((2, 3)), case((2, 3, 4), axes=(2, -3)), case((0, 2), axes=(1,)))
+    types = fixed_dtypes(output=int64)
 
     def shapes(self, s: Shapes) -> None:
         data = s.need("data")
         s["output"] = (*data, len(data) if self.axes is None else len(self.axes))
         self.along(len(data))
-
-    def types(self, t: Types) -> None:
-        t["output"] = int64
 
     def along(self, ndim: int) -> list[int]:
         """The axes counted from the front."""
@@ -172,14 +166,11 @@ class AllClose(Op):
         case([2.0, 1.0], [1.0, np.inf], rtol=2, differentiable=()),
         case((0, 2), (0, 2)),
     )
+    types = one_dtype("a", "b", output=uint8)
 
     def shapes(self, s: Shapes) -> None:
         s.same("a", "b")
         s["output"] = ()
-
-    def types(self, t: Types) -> None:
-        t.same("a", "b")
-        t["output"] = uint8
 
     def forward(self, a: Expr, b: Expr) -> Expr:
         if a.dtype.kind in "iu":

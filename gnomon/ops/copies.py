@@ -12,7 +12,7 @@ from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, Scalar, cast
 from gnomon.ops.case import case
 from gnomon.ops.host import Array, HostOp
-from gnomon.ops.infer import Shapes, Types
+from gnomon.ops.infer import Shapes, Types, one_dtype
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import Dims, count, param
 
@@ -73,9 +73,6 @@ class OneHotEncode(Op):
         s.same("rhs", "output")
         s["lhs"] = (s.rank("rhs", 2)[0],)
 
-    def types(self, t: Types) -> None:
-        t.same()
-
     def forward(self, lhs: Expr, rhs: Expr) -> Expr:
         return ext.one_hot(cast(lhs, int64), rhs.shape[1], rhs.dtype)
 
@@ -95,6 +92,7 @@ class ScatterSetNd(HostOp):
         case((2, 3), (2,), [[0, 1], [1, 2]], shape=(2, 3)),
         case((2, 3), (2, 3), [[1, 0]], shape=(2, 3)),
     )
+    types = one_dtype("lhs", "rhs", "output")
 
     def shapes(self, s: Shapes) -> None:
         s["lhs"] = s["output"] = self.shape
@@ -103,9 +101,6 @@ class ScatterSetNd(HostOp):
             raise s.refuse("indices", f"up to {len(self.shape)} rows", first)
         if first != -1:
             s["rhs"] = (*rest, *self.shape[first:])
-
-    def types(self, t: Types) -> None:
-        t.same("lhs", "rhs", "output")
 
     def places(self, indices: Array) -> tuple[Array, ...]:
         """The indices, one array an axis.

@@ -11,7 +11,16 @@ from gnomon.dtype import DType, float64, from_flag, int64
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, Scalar, cast
 from gnomon.expr.term import Number, cast_number
-from gnomon.ops.infer import Shape, Shapes, Types, from_border, show_shape, times, zero_is_unknown
+from gnomon.ops.infer import (
+    Shape,
+    Shapes,
+    Types,
+    fixed_dtypes,
+    from_border,
+    show_shape,
+    times,
+    zero_is_unknown,
+)
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import Dims, param
 
@@ -179,8 +188,7 @@ class Linspace(Created):
 class Told(Op):
     """What operators that tell of an array's shape share."""
 
-    def types(self, t: Types) -> None:
-        t["output"] = int64
+    types = fixed_dtypes(output=int64)
 
     def listed(self, numbers: Sequence[int]) -> Expr:
         """`numbers` as an array."""

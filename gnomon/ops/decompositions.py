@@ -14,7 +14,7 @@ import numpy as np
 from gnomon.base import GnomonError, complaint
 from gnomon.ops.case import case
 from gnomon.ops.host import Array, HostOp
-from gnomon.ops.infer import UNKNOWN, Shape, Shapes, Types, zero_is_unknown
+from gnomon.ops.infer import UNKNOWN, Shape, Shapes, one_dtype, zero_is_unknown
 from gnomon.ops.op import op
 from gnomon.ops.param import param
 from gnomon.runtime.libraries import lapack
@@ -43,6 +43,7 @@ class Matrices(HostOp):
     """What decompositions share: square matrices of floating point."""
 
     square = True
+    types = one_dtype(kinds="f")
 
     def shapes(self, s: Shapes) -> None:
         s.same()
@@ -56,10 +57,6 @@ class Matrices(HostOp):
         if self.square and UNKNOWN not in shape[-2:] and shape[-1] != shape[-2]:
             raise s.refuse("A", "square matrices", f"shape {shape}")
         return shape
-
-    def types(self, t: Types) -> None:
-        t.same()
-        t.check("A", "f")
 
     def by(self, routine: Callable[..., Array], *operands: Any) -> Array:
         """What a routine gives of invertible matrices.

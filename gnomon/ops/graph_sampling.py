@@ -15,7 +15,7 @@ from gnomon.base import ShapeError, complaint
 from gnomon.dtype import float32, int64
 from gnomon.ops.case import case
 from gnomon.ops.host import Array, HostOp
-from gnomon.ops.infer import Shapes, Types
+from gnomon.ops.infer import Shapes, Types, fixed_dtypes
 from gnomon.ops.op import op
 from gnomon.ops.param import Dims, count, param
 
@@ -456,13 +456,11 @@ class Adjacency(OnGraphs):
     """1 for each edge of a graph (n, n), as float32."""
 
     cases = (case([[0, 3], [2, 0]], differentiable=()),)
+    types = fixed_dtypes(output=float32)
 
     def shapes(self, s: Shapes) -> None:
         self.square(s, "data")
         s.same("data", "output")
-
-    def types(self, t: Types) -> None:
-        t["output"] = float32
 
     def parts(self, data: Csr, **context: Any) -> list[Any]:
         return [data._replace(values=np.ones(len(data.columns), np.float32))]

@@ -11,7 +11,7 @@ from gnomon.base import ParamError, ShapeError, complaint
 from gnomon.dtype import DType, float32, float64
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, cast
-from gnomon.ops.infer import UNKNOWN, Shape, Shapes, Types
+from gnomon.ops.infer import UNKNOWN, Shape, Shapes, Types, fixed_dtypes
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import Floats, param
 
@@ -43,13 +43,11 @@ class ToTensor(ImageOp):
     """Channels first, and numbers of 0 to 255 divided by 255, as float32."""
 
     ranks = (3, 4)
+    types = fixed_dtypes(output=float32)
 
     def shapes(self, s: Shapes) -> None:
         *batch, h, w, c = self.image(s)
         s["output"] = (*batch, c, h, w)
-
-    def types(self, t: Types) -> None:
-        t["output"] = float32
 
     def forward(self, data: Expr) -> Expr:
         lead = range(data.ndim - 3)
@@ -186,11 +184,7 @@ def exact(dtype: DType) -> DType:
 class AdjustLighting(Coloured):
     """Three numbers times the directions in which colours of natural images differ, added."""
 
-    alpha: Floats = param(doc="Three numbers.")
-
-    def check(self) -> None:
-        if len(self.alpha) != 3:
-            raise ParamError(complaint(self.name, "alpha", "3 numbers", self.alpha))
+    alpha: Floats = param(lengths=(3,), doc="One for each direction.")
 
     def forward(self, data: Expr) -> Expr:
         if data.shape[2] == 1:

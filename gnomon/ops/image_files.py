@@ -12,7 +12,7 @@ from gnomon.ground.files import read_bytes
 from gnomon.ground.lock import load_module
 from gnomon.ops.case import case
 from gnomon.ops.host import Array, HostOp
-from gnomon.ops.infer import UNKNOWN, Shapes, Types
+from gnomon.ops.infer import UNKNOWN, Shapes, Types, fixed_dtypes
 from gnomon.ops.op import op
 from gnomon.ops.param import Floats, param
 
@@ -71,12 +71,10 @@ class Decoding(HostOp):
 
     flag: int = param(1, low=-1, high=1, doc="0: grey, 1: three channels, -1: as it is stored.")
     to_rgb: bool = param(True, doc="Channels in the order red, green, blue; else the reverse.")
+    types = fixed_dtypes(output=uint8)
 
     def shapes(self, s: Shapes) -> None:
         s["output"] = (UNKNOWN, UNKNOWN, CHANNELS.get(self.flag, UNKNOWN))
-
-    def types(self, t: Types) -> None:
-        t["output"] = uint8
 
     def image(self, data: bytes) -> Array:
         """The image in compressed bytes."""
@@ -87,8 +85,7 @@ class Decoding(HostOp):
 class CvDecode(Decoding):
     """The image in the compressed bytes `buf` (n,), uint8 (height, width, channels)."""
 
-    def types(self, t: Types) -> None:
-        t["buf"] = t["output"] = uint8
+    types = fixed_dtypes(buf=uint8, output=uint8)
 
     def compute(self, buf: Array) -> Array:
         return self.image(buf.tobytes())
@@ -165,9 +162,6 @@ class Picture(HostOp):
         """Channels of `src`."""
         return s.rank("src", 3)[2]
 
-    def types(self, t: Types) -> None:
-        t.same()
-
 
 @op("_cvimresize", inputs=("src",), aliases=("_npi_cvimresize",))
 class CvResize(Picture):
@@ -197,15 +191,11 @@ class CvBorder(Picture):
     right: int = param(low=0, high=SIDE, doc="Columns behind.")
     type: int = param(0, low=0, high=4, doc="OpenCV's kind of border; 0: numbers.")
     value: float = param(0.0, doc="The number of a border of numbers.")
-    values: Floats = param((), doc="Numbers for each channel, in its place.")
+    values: Floats = param((), lengths=range(5), doc="Numbers for each channel, in its place.")
     cases = (
         case((2, 3, 1), top=1, bot=0, left=2, right=1, value=3, differentiable=()),
         case((2, 2, 3), top=0, bot=2, left=0, right=1, values=(1, 2, 3), differentiable=()),
     )
-
-    def check(self) -> None:
-        if len(self.values) > 4:
-            raise ParamError(complaint(self.name, "values", "up to 4 numbers", self.values))
 
     def shapes(self, s: Shapes) -> None:
         channels = self.channels(s)

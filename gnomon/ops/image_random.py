@@ -14,7 +14,7 @@ from gnomon.expr import ext, fn
 from gnomon.expr.diff import vjp
 from gnomon.expr.node import Expr, cast
 from gnomon.ops.image import LIGHT, Coloured, ImageOp, exact, per_channel
-from gnomon.ops.infer import Shapes, Types
+from gnomon.ops.infer import Shapes, one_dtype
 from gnomon.ops.op import Draws, Op, op
 from gnomon.ops.param import param
 from gnomon.ops.random import check_range
@@ -27,14 +27,11 @@ class Changed(Op):
     """What the operators share: `count` numbers drawn, and `changed` by them."""
 
     count = 1
+    types = one_dtype("data", "output", draw=float32)
 
     @property
     def num_visible_outputs(self) -> int:
         return 1
-
-    def types(self, t: Types) -> None:
-        t.same("data", "output")
-        t["draw"] = float32
 
     def drawn(self, random: Draws) -> Expr:
         """The numbers."""

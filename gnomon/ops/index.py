@@ -10,7 +10,7 @@ from gnomon.expr.node import Expr, Scalar, cast
 from gnomon.ops.bounds import InBounds
 from gnomon.ops.case import Array, case
 from gnomon.ops.create import NUMBERS
-from gnomon.ops.infer import Free, Shape, Shapes, Types, normal_axis, times
+from gnomon.ops.infer import Free, Shape, Shapes, Types, normal_axis, one_dtype, times
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import param
 from gnomon.ops.reduce import joined
@@ -59,6 +59,7 @@ class Take(Op):
 
     axis: int = param(0, doc="The axis of `a`.")
     mode: str = param("clip", choices=("clip", "raise", "wrap"), doc="What becomes of others.")
+    types = one_dtype("a", "output")
 
     def guard(self, a: Shape, indices: Shape) -> InBounds | None:
         if self.mode != "raise" or 0 in indices:
@@ -70,9 +71,6 @@ class Take(Op):
         a, indices = s.need("a"), s.need("indices")
         axis = s.axis("a", self.axis)
         s["output"] = (*a[:axis], *indices, *a[axis + 1 :])
-
-    def types(self, t: Types) -> None:
-        t.same("a", "output")
 
     def free(self, a: Shape, indices: Shape) -> Free:
         axis = normal_axis(self.name, self.axis, len(a))
@@ -97,8 +95,7 @@ class BatchTake(Op):
         rows = s.rank("a", 2)[0]
         s["indices"] = s["output"] = (rows,)
 
-    def types(self, t: Types) -> None:
-        t.same("a", "output")
+    types = one_dtype("a", "output")
 
     def forward(self, a: Expr, indices: Expr) -> Expr:
         return ext.pick(a, positions(indices, a.shape[1]))
@@ -111,6 +108,7 @@ class Pick(Op):
     axis: int | None = param(-1, doc="The axis; all elements in a row where None.")
     keepdims: bool = param(False, doc="Keep the axis with size 1.")
     mode: str = param("clip", choices=("clip", "wrap"), doc="What becomes of others.")
+    types = one_dtype("data", "output")
 
     def shapes(self, s: Shapes) -> None:
         data = s.need("data")
@@ -120,9 +118,6 @@ class Pick(Op):
         wanted = joined(data, axes, index is not None and len(index) == len(data))
         if index != () or wanted != (1,):  # one number may come without an axis
             s["index"] = wanted
-
-    def types(self, t: Types) -> None:
-        t.same("data", "output")
 
     def free(self, data: Shape, index: Shape) -> Free | None:
         last = self.axis in (-1, len(data) - 1)
@@ -146,6 +141,7 @@ class FillElement(Op):
     """
 
     cases = (case((3, 4), (3,), [0, 3, 1], differentiable=(0, 1)),)
+    types = one_dtype("lhs", "mhs", "output")
 
     def reference(self, lhs: Array, mhs: Array, rhs: Array) -> Array:
         found = lhs.copy()
@@ -156,9 +152,6 @@ class FillElement(Op):
         s.same("lhs", "output")
         rows = s.rank("lhs", 2)[0]
         s["mhs"] = s["rhs"] = (rows,)
-
-    def types(self, t: Types) -> None:
-        t.same("lhs", "mhs", "output")
 
     def forward(self, lhs: Expr, mhs: Expr, rhs: Expr) -> Expr:
         hit = ext.one_hot(cast(rhs, int64), lhs.shape[1], lhs.dtype)
@@ -199,15 +192,13 @@ class Where(Op):
     """`x` where `condition` is not 0, else `y`; a condition of one axis chooses whole rows."""
 
     elementwise = True
+    types = one_dtype("x", "y", "output")
 
     def shapes(self, s: Shapes) -> None:
         s.same("x", "y", "output")
         x = s.need("x")
         condition = s["condition"]
         s["condition"] = x[:1] if condition is not None and len(condition) == 1 else x
-
-    def types(self, t: Types) -> None:
-        t.same("x", "y", "output")
 
     def forward(self, condition: Expr, x: Expr, y: Expr) -> Expr:
         holds = cast(fn.ne(condition, 0), x.dtype)

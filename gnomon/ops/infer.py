@@ -202,6 +202,32 @@ class Types(Facts[DType]):
         return new
 
 
+def one_dtype(*names: str, kinds: str = "", **others: DType) -> Any:
+    """The rule that these (without names: everything) have one dtype, if told one of `kinds`.
+
+    `others` have those that are given.
+    """
+
+    def types(op: Any, t: Types) -> None:
+        t.same(*names)
+        if kinds:
+            t.check((names or t.names)[0], kinds)
+        for name, dtype in others.items():
+            t[name] = dtype
+
+    return types
+
+
+def fixed_dtypes(**given: DType) -> Any:
+    """The rule that these have the dtypes that are given, and others any."""
+
+    def types(op: Any, t: Types) -> None:
+        for name, dtype in given.items():
+            t[name] = dtype
+
+    return types
+
+
 def settle(facts: F, rule: Callable[[F], None]) -> bool:
     """Run `rule` until it learns nothing more; whether it ran to its end the last time."""
     while True:

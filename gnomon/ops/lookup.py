@@ -7,7 +7,7 @@ from gnomon.dtype import int64
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, cast
 from gnomon.ops.bounds import InBounds
-from gnomon.ops.infer import UNKNOWN, Shape, Shapes, Types, normal_axis, times
+from gnomon.ops.infer import UNKNOWN, Shape, Shapes, normal_axis, one_dtype, times
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import Dims, param
 
@@ -41,8 +41,7 @@ class GatherNd(Op):
             raise s.refuse("indices", expected, f"shape {indices}")
         s["output"] = (*indices[1:], *data[indices[0] :]) or (1,)
 
-    def types(self, t: Types) -> None:
-        t.same("data", "output")
+    types = one_dtype("data", "output")
 
     def guard(self, data: Shape, indices: Shape) -> InBounds | None:
         sizes = data[: indices[0]]
@@ -61,6 +60,7 @@ class ScatterNd(Op):
     """An array of zeros but for `data` at `indices`; what meets at one place is summed."""
 
     shape: Dims = param(doc="Shape of the output.")
+    types = one_dtype("data", "output")
 
     def shapes(self, s: Shapes) -> None:
         s["output"] = self.shape
@@ -69,9 +69,6 @@ class ScatterNd(Op):
             expected = f"1 to {len(self.shape)} rows, one an axis of the output"
             raise s.refuse("indices", expected, f"shape {indices}")
         s["data"] = (*indices[1:], *self.shape[indices[0] :])
-
-    def types(self, t: Types) -> None:
-        t.same("data", "output")
 
     def forward(self, data: Expr, indices: Expr) -> Expr:
         named, rest = self.shape[: indices.shape[0]], self.shape[indices.shape[0] :]

@@ -12,7 +12,7 @@ from gnomon.expr.node import Expr
 from gnomon.ops.case import case
 from gnomon.ops.decompositions import Matrices, spd
 from gnomon.ops.host import Array
-from gnomon.ops.infer import UNKNOWN, Shapes, Types, times
+from gnomon.ops.infer import UNKNOWN, Shapes, one_dtype, times
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import Axis, param
 from gnomon.runtime.libraries import lapack
@@ -41,6 +41,7 @@ class Triangular(Op):
     rightside: bool = param(False, doc="A stands on the right.")
     lower: bool = param(True, doc="Take the lower triangle of A, else the upper one.")
     alpha: float = param(1.0, doc="Factor of the result.")
+    types = one_dtype(kinds="f")
 
     def shapes(self, s: Shapes) -> None:
         s.same("B", "output")
@@ -53,10 +54,6 @@ class Triangular(Op):
         free = (UNKNOWN, side) if self.rightside else (side, UNKNOWN)
         s["B"] = (*s.need("A")[:-2], *free)
         s.same("B", "output")
-
-    def types(self, t: Types) -> None:
-        t.same()
-        t.check("A", "f")
 
 
 SIDES = (
@@ -123,10 +120,7 @@ class Gemm(Op):
     transpose_b: bool = param(False, doc="Take the transpose of B.")
     alpha: float = param(1.0, doc="Factor of the product.")
     axis: Axis = param(-2, doc="The axis of the rows; that of the columns is the last one.")
-
-    def types(self, t: Types) -> None:
-        t.same()
-        t.check("A", "f")
+    types = one_dtype(kinds="f")
 
     def at_end(self, x: Expr, back: bool = False) -> Expr:
         """`x` with its rows on the axis before the last one, or from there where they were."""
@@ -205,6 +199,7 @@ class SymmetricProduct(Op):
     transpose: bool = param(False, doc="The transpose stands on the left.")
     alpha: float = param(1.0, doc="Factor of the product.")
     cases = (case((2, 3, 4)), case((3, 2), transpose=True, alpha=2.0))
+    types = one_dtype(kinds="f")
 
     def shapes(self, s: Shapes) -> None:
         shape = s.need("A")
@@ -212,10 +207,6 @@ class SymmetricProduct(Op):
             raise s.refuse("A", "matrices along the last two axes", f"shape {shape}")
         side = shape[-1 if self.transpose else -2]
         s["output"] = (*shape[:-2], side, side)
-
-    def types(self, t: Types) -> None:
-        t.same()
-        t.check("A", "f")
 
     def forward(self, A: Expr) -> Expr:
         return product(A, A, self.transpose, not self.transpose) * self.alpha

@@ -13,9 +13,9 @@ from gnomon.ops.infer import (
     Free,
     Shape,
     Shapes,
-    Types,
     normal_axes,
     normal_axis,
+    one_dtype,
     show_shape,
     times,
 )
@@ -222,6 +222,7 @@ class SliceLike(Op):
     """The first elements of `data`, as many along `axes` as `shape_like` has."""
 
     axes: Dims = param((), doc="Which axes are cut; all where empty.")
+    types = one_dtype("data", "output")
 
     def shapes(self, s: Shapes) -> None:
         data, like = s.need("data"), s.need("shape_like")
@@ -230,9 +231,6 @@ class SliceLike(Op):
             expected = f"sizes within {show_shape(data)} along {tuple(sorted(axes))}"
             raise s.refuse("shape_like", expected, show_shape(like))
         s["output"] = tuple(like[a] if a in axes else d for a, d in enumerate(data))
-
-    def types(self, t: Types) -> None:
-        t.same("data", "output")
 
     def free(self, data: Shape, shape_like: Shape) -> Free:
         return Free(shape_like, data)
@@ -362,6 +360,7 @@ class BroadcastLike(Op):
 
     lhs_axes: Dims | None = param(None, doc="Which axes of `lhs`; all where one of both is None.")
     rhs_axes: Dims | None = param(None, doc="The axes of `rhs` they are stretched to.")
+    types = one_dtype("lhs", "output")
 
     def shapes(self, s: Shapes) -> None:
         lhs, rhs = s.need("lhs"), s.need("rhs")
@@ -374,9 +373,6 @@ class BroadcastLike(Op):
         for a, b in zip(left, right, strict=True):
             new[s.axis("lhs", a)] = rhs[s.axis("rhs", b)]
         s["output"] = stretch_to(s, tuple(new))
-
-    def types(self, t: Types) -> None:
-        t.same("lhs", "output")
 
     def free(self, lhs: Shape, rhs: Shape) -> Free:
         return Free((*lhs, *rhs))

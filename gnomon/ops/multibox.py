@@ -15,7 +15,7 @@ from gnomon.ops.box_choice import match, match_single
 from gnomon.ops.boxes import centers, sided, survivors
 from gnomon.ops.case import case
 from gnomon.ops.host import Array, HostOp
-from gnomon.ops.infer import Shapes, Types, times
+from gnomon.ops.infer import Shapes, one_dtype, times
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import Floats, param
 
@@ -33,22 +33,8 @@ def encoded(boxes: Array, anchors: Array) -> Array:
     return np.concatenate([middle, np.log(boxes[..., 2:] / anchors[..., 2:])], -1)
 
 
-class MultiBox(Op):
-    """What the operators share: one floating dtype, and how many numbers a parameter has."""
-
-    def counted(self, name: str, count: int) -> None:
-        """ParamError where parameter `name` has not so many numbers."""
-        value = getattr(self, name)
-        if len(value) != count:
-            raise ParamError(complaint(self.name, name, f"{count} numbers", value))
-
-    def types(self, t: Types) -> None:
-        t.same()
-        t.check(self.arguments()[0], "f")
-
-
 @op("_contrib_MultiBoxPrior")
-class MultiBoxPrior(MultiBox):
+class MultiBoxPrior(Op):
     """Anchors around each pixel of `data` (N, C, h, w), as corners (1, anchors, 4).
 
     One for each size, of the first ratio; then one for each further ratio, of the first size. A
@@ -58,18 +44,19 @@ class MultiBoxPrior(MultiBox):
     sizes: Floats = param((1,), doc="Shares of the height.")
     ratios: Floats = param((1,), low=0, doc="Width by height.")
     clip: bool = param(False, doc="Corners are kept within 0 and 1.")
-    steps: Floats = param((-1, -1), doc="Distance of centers (y, x); by the pixels where negative.")
-    offsets: Floats = param((0.5, 0.5), doc="Where in a pixel the center lies (y, x).")
+    steps: Floats = param(
+        (-1, -1), lengths=(2,), doc="Distance of centers (y, x); by the pixels where negative."
+    )
+    offsets: Floats = param((0.5, 0.5), lengths=(2,), doc="Where in a pixel centers lie (y, x).")
     cases = (
         case((1, 1, 2, 3), sizes=(0.5, 0.2), ratios=(1, 2, 0.5), differentiable=()),
         case((2, 1, 3, 2), sizes=(0.7,), clip=True, steps=(0.3, 0.2), offsets=(0, 0.4),
              differentiable=()),
         case((1, 1, 0, 2), differentiable=()),
     )  # fmt: skip
+    types = one_dtype(kinds="f")
 
     def check(self) -> None:
-        self.counted("steps", 2)
-        self.counted("offsets", 2)
         for name in ("sizes", "ratios"):
             if not getattr(self, name):
                 raise ParamError(complaint(self.name, name, "1 number or more", ()))
@@ -124,7 +111,7 @@ class MultiBoxPrior(MultiBox):
     inputs=("anchor", "label", "cls_pred"),
     outputs=("loc_target", "loc_mask", "cls_target"),
 )
-class MultiBoxTarget(MultiBox, HostOp):
+class MultiBoxTarget(HostOp):
     """What to learn for each of `anchor` (1, n, 4): moves, where they count, classes from 1 on.
 
     `label` (batch, boxes, 5 or more) has rows (class, left, top, right, bottom), and ends at a
@@ -137,10 +124,8 @@ class MultiBoxTarget(MultiBox, HostOp):
     negative_mining_ratio: float = param(-1, doc="Negatives for each positive; all if not > 0.")
     negative_mining_thresh: float = param(0.5, doc="Negatives overlap boxes less than this.")
     minimum_negative_samples: int = param(0, doc="Ignored, as MXNet does.")
-    variances: Floats = param((0.1, 0.1, 0.2, 0.2), doc="What moves are divided by.")
-
-    def check(self) -> None:
-        self.counted("variances", 4)
+    variances: Floats = param((0.1, 0.1, 0.2, 0.2), lengths=(4,), doc="What moves are divided by.")
+    types = one_dtype(kinds="f")
 
     def shapes(self, s: Shapes) -> None:
         s["anchor"] = (1, -1, 4)
@@ -202,7 +187,7 @@ class MultiBoxTarget(MultiBox, HostOp):
 
 
 @op("_contrib_MultiBoxDetection", inputs=("cls_prob", "loc_pred", "anchor"))
-class MultiBoxDetection(MultiBox, HostOp):
+class MultiBoxDetection(HostOp):
     """Rows (class, score, left, top, right, bottom) of what was found (batch, n, 6), best first.
 
     `cls_prob` (batch, classes, n) has the background first, which the classes found do not count;
@@ -214,11 +199,9 @@ class MultiBoxDetection(MultiBox, HostOp):
     background_id: int = param(0, doc="Ignored, as MXNet does: the background comes first.")
     nms_threshold: float = param(0.5, doc="Overlap of boxes to drop; in (0, 1], else none are.")
     force_suppress: bool = param(False, doc="Boxes of other classes suppress, too.")
-    variances: Floats = param((0.1, 0.1, 0.2, 0.2), doc="What moves are multiplied by.")
+    variances: Floats = param((0.1, 0.1, 0.2, 0.2), lengths=(4,), doc="What multiplies moves.")
     nms_topk: int = param(-1, doc="Only so many best boxes are detections; all where not > 0.")
-
-    def check(self) -> None:
-        self.counted("variances", 4)
+    types = one_dtype(kinds="f")
 
     def shapes(self, s: Shapes) -> None:
         s["anchor"] = (1, -1, 4)

@@ -10,7 +10,7 @@ import numpy as np
 from gnomon.dtype import DType, int64
 from gnomon.ops.case import case
 from gnomon.ops.host import Array, HostOp
-from gnomon.ops.infer import Shapes, Types
+from gnomon.ops.infer import Shapes, Types, fixed_dtypes
 from gnomon.ops.op import op
 from gnomon.ops.param import Dims, param
 
@@ -94,6 +94,7 @@ class SampleUniqueZipfian(HostOp):
     range_max: int = param(low=1, doc="How many numbers there are.")
     shape: Dims | None = param(None, low=0, doc="Rows, and numbers in each.")
     cases = (case(range_max=1, shape=(3, 1)), case(range_max=1), case(range_max=5, shape=(2, 0)))
+    types = fixed_dtypes(output0=int64, output1=int64)
 
     def shapes(self, s: Shapes) -> None:
         s["output0"] = self.shape or (1,)
@@ -102,9 +103,6 @@ class SampleUniqueZipfian(HostOp):
         if count > self.range_max:
             expected = f"at most range_max, {self.range_max}, numbers in a row"
             raise s.refuse("shape", expected, self.shape)
-
-    def types(self, t: Types) -> None:
-        t["output0"] = t["output1"] = int64
 
     def compute(self, *, random: np.random.Generator) -> tuple[Array, Array]:
         shape = self.shape or (1,)

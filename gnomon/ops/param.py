@@ -179,12 +179,16 @@ def kind_of(annotation: Any) -> Kind:
 
 @record(frozen=False)
 class Param:
-    """One declared field of an operator: kind, default, limits, choices and a line of text."""
+    """One declared field of an operator: kind, default, what is allowed and a line of text.
+
+    The limits are those of the number, or of each in a tuple; a tuple may have one of `lengths`.
+    """
 
     default: Any = REQUIRED
     low: float | None = None
     high: float | None = None
     choices: tuple[Any, ...] = ()
+    lengths: tuple[int, ...] = ()
     doc: str = ""
     name: str = ""
     kind: Kind = _KINDS[Any]
@@ -195,13 +199,16 @@ class Param:
         return self.default is REQUIRED
 
     def expected(self) -> str:
-        """What this field takes, in words: `int >= 1`, `one of 'relu', 'tanh'`."""
+        """What this field takes: `int >= 1`, `tuple of 1 or 2 ints`, `one of 'relu', 'tanh'`."""
         if self.choices:
             text = "one of " + ", ".join(repr(c) for c in self.choices)
             return text + " or None" if self.kind.optional else text
         bounds = [f">= {self.low}"] if self.low is not None else []
         bounds += [f"<= {self.high}"] if self.high is not None else []
-        return " ".join([str(self.kind), " and ".join(bounds)]).strip()
+        *most, last = map(str, self.lengths or ("",))
+        counts = f"{', '.join(most)} or {last}" if most else last
+        kind = str(self.kind).replace("tuple of", f"tuple of {counts}".rstrip())
+        return " ".join([kind, " and ".join(bounds)]).strip()
 
     def describe(self) -> str:
         """What this field takes and its default, as one line of documentation."""
@@ -247,6 +254,8 @@ class Param:
         if self.choices:
             return (parsed.name if isinstance(parsed, dtypes.DType) else parsed) in self.choices
         parts = parsed if isinstance(parsed, tuple) else (parsed,)
+        if self.lengths and len(parts) not in self.lengths:
+            return False
         return all(self._inside(p) for p in parts if p is not None)
 
     def _inside(self, number: Any) -> bool:
@@ -264,6 +273,7 @@ def param(
     low: float | None = None,
     high: float | None = None,
     choices: Iterable[Any] = (),
+    lengths: Iterable[int] = (),
     doc: str = "",
 ) -> Any:
     """A field of an operator: `num_hidden: int = param(low=1)`; without a default it is required.
@@ -271,7 +281,7 @@ def param(
     The annotation gives the kind: int, float, bool, str, DType, Axis, Dims, Floats, or one
     `| None`.
     """
-    return Param(default, low, high, tuple(choices), doc)
+    return Param(default, low, high, tuple(choices), tuple(lengths), doc)
 
 
 def count(default: Any = REQUIRED, *, doc: str = "") -> Any:

@@ -14,14 +14,12 @@ from gnomon.ops.param import Dims, param
 class Patches(Op):
     """What both directions share: the windows."""
 
-    kernel: Dims = param(low=1, doc="Size of the window: (w), (h, w) or (d, h, w).")
+    kernel: Dims = param(
+        low=1, lengths=(1, 2, 3), doc="Size of the window: (w), (h, w), (d, h, w)."
+    )
     stride: Dims = param((), low=1, doc="Distance of neighbouring windows; 1 where empty.")
     dilate: Dims = param((), low=1, doc="Distance of neighbouring elements; 1 where empty.")
     pad: Dims = param((), low=0, doc="Elements around the data; none where empty.")
-
-    def check(self) -> None:
-        if not 1 <= len(self.kernel) <= 3:
-            raise ParamError(complaint(self.name, "kernel", "1, 2 or 3 numbers", self.kernel))
 
     @property
     def windows(self) -> tuple[window.Sizes, window.Sizes, window.Sizes]:
@@ -76,7 +74,6 @@ class ColumnsToImage(Patches):
     output_size: Dims = param(low=1, doc="Spatial sizes of the images.")
 
     def check(self) -> None:
-        super().check()
         if len(self.output_size) != len(self.kernel):
             expected = f"{len(self.kernel)} numbers, as kernel has"
             raise ParamError(complaint(self.name, "output_size", expected, self.output_size))

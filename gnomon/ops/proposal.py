@@ -9,7 +9,7 @@ import numpy as np
 from gnomon.base import GnomonError, ParamError, complaint
 from gnomon.ops.boxes import survivors
 from gnomon.ops.host import Array, HostOp
-from gnomon.ops.infer import UNKNOWN, Shapes, Types
+from gnomon.ops.infer import UNKNOWN, Shapes, one_dtype
 from gnomon.ops.op import op
 from gnomon.ops.param import Floats, param
 
@@ -26,6 +26,7 @@ class Proposals(HostOp):
     feature_stride: int = param(16, low=1, doc="Pixels of the image for one of `cls_prob`.")
     output_score: bool = param(False, doc="Scores are visible, too.")
     iou_loss: bool = param(False, doc="`bbox_pred` are moves of corners.")
+    types = one_dtype(kinds="f")
 
     def check(self) -> None:
         for name in ("scales", "ratios"):
@@ -55,10 +56,6 @@ class Proposals(HostOp):
         s["im_info"] = (batch, 3)
         rows = self.rpn_post_nms_top_n * (UNKNOWN if batch == UNKNOWN else self.images(batch))
         s["output"], s["score"] = (rows, 5), (rows, 1)
-
-    def types(self, t: Types) -> None:
-        t.same()
-        t.check("cls_prob", "f")
 
     def base(self) -> Array:
         """The anchors of the first pixel, as corners of whole pixels (count, 4)."""

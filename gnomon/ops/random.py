@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from gnomon import dtype as dtypes
@@ -12,6 +12,7 @@ from gnomon.expr import fn
 from gnomon.expr.functions.distributions import Distributions
 from gnomon.expr.node import Expr, cast
 from gnomon.ops.create import FLOATS, Created, Known
+from gnomon.ops.infer import Shape
 from gnomon.ops.op import Draws, Op, op
 from gnomon.ops.param import Dims, param
 
@@ -28,6 +29,44 @@ class Drawn(Created):
     def real(self) -> DType:
         return self.dtype or float32
 
+    def forward(self, *, random: Draws, out_shapes: Known = None) -> Expr:
+        return self.drawn(random, self.made(out_shapes), self.real())
+
+    def drawn(self, random: Draws, shape: Shape, dtype: DType) -> Expr:
+        """Numbers of the distribution."""
+        raise NotImplementedError(f"{self.name}: says nothing of drawn")
+
+
+class Alike(Op):
+    """What draws of the shape and dtype of `data` share: no gradient goes through."""
+
+    def forward(self, data: Expr, *, random: Draws) -> Expr:
+        return self.drawn(random, data.shape, data.dtype)
+
+    def backward(self, out_grads: Any, inputs: Any, outputs: Any) -> tuple[None]:
+        return (None,)
+
+    def drawn(self, random: Draws, shape: Shape, dtype: DType) -> Expr:
+        """Numbers of the distribution."""
+        raise NotImplementedError(f"{self.name}: says nothing of drawn")
+
+
+def distribution(name: str, *aliases: str) -> Callable[[type], type]:
+    """Declare a class the operators `_random_NAME`, of a shape, and `_random_NAME_like`.
+
+    The class has the distribution's parameters, and `drawn`.
+    """
+
+    def declare(cls: type) -> type:
+        full, said = f"random_{name}", (cls.__doc__ or "").removesuffix(".")
+        plain = type(cls.__name__, (cls, Drawn), {"__doc__": cls.__doc__})
+        op(f"_{full}", inputs=(), aliases=(full, *aliases))(plain)
+        like = {"__doc__": f"{said}, in the shape and dtype of `data`."}
+        op(f"_{full}_like")(type(f"{cls.__name__}Like", (cls, Alike), like))
+        return cls
+
+    return declare
+
 
 def check_range(op: Op, low: str, high: str) -> None:
     """Refuse a range that ends before it begins."""
@@ -36,41 +75,39 @@ def check_range(op: Op, low: str, high: str) -> None:
         raise ParamError(complaint(op.name, high, expected, getattr(op, high)))
 
 
-@op("_random_uniform", inputs=(), aliases=("random_uniform", "uniform"))
-class RandomUniform(Drawn):
+@distribution("uniform", "uniform")
+class RandomUniform:
     """Numbers from `low` (included) to `high` (excluded), all equally likely."""
 
     low: float = param(0.0, doc="Least number.")
     high: float = param(1.0, doc="End of the numbers.")
 
-    def check(self) -> None:
+    def check(self: Any) -> None:
         check_range(self, "low", "high")
 
-    def forward(self, *, random: Draws, out_shapes: Known = None) -> Expr:
-        return (
-            random.uniform(self.made(out_shapes), self.real()) * (self.high - self.low) + self.low
-        )
+    def drawn(self, random: Draws, shape: Shape, dtype: DType) -> Expr:
+        return random.uniform(shape, dtype) * (self.high - self.low) + self.low
 
 
-@op("_random_normal", inputs=(), aliases=("random_normal", "normal"))
-class RandomNormal(Drawn):
+@distribution("normal", "normal")
+class RandomNormal:
     """Numbers of a normal distribution."""
 
     loc: float = param(0.0, doc="Mean.")
     scale: float = param(1.0, low=0, doc="Standard deviation.")
 
-    def forward(self, *, random: Draws, out_shapes: Known = None) -> Expr:
-        return random.normal(self.made(out_shapes), self.real()) * self.scale + self.loc
+    def drawn(self, random: Draws, shape: Shape, dtype: DType) -> Expr:
+        return random.normal(shape, dtype) * self.scale + self.loc
 
 
-@op("_random_exponential", inputs=(), aliases=("random_exponential",))
-class RandomExponential(Drawn):
+@distribution("exponential")
+class RandomExponential:
     """Numbers of an exponential distribution."""
 
     lam: float = param(1.0, doc="Rate: one divided by the mean.")
 
-    def forward(self, *, random: Draws, out_shapes: Known = None) -> Expr:
-        return -fn.log1p(-random.uniform(self.made(out_shapes), self.real())) / self.lam
+    def drawn(self, random: Draws, shape: Shape, dtype: DType) -> Expr:
+        return -fn.log1p(-random.uniform(shape, dtype)) / self.lam
 
 
 @op("_random_randint", inputs=(), aliases=("random_randint",))
@@ -87,9 +124,9 @@ class RandomInt(Drawn):
     def real(self) -> DType:
         return self.dtype or int32
 
-    def forward(self, *, random: Draws, out_shapes: Known = None) -> Expr:
-        share = random.uniform(self.made(out_shapes), float64) * float(self.high - self.low)
-        return cast(fn.floor(share), self.real()) + self.low
+    def drawn(self, random: Draws, shape: Shape, dtype: DType) -> Expr:
+        share = random.uniform(shape, float64) * float(self.high - self.low)
+        return cast(fn.floor(share), dtype) + self.low
 
 
 class Drawing(Distributions):
@@ -103,135 +140,44 @@ class Drawing(Distributions):
         return draw(tuple(shape), dtypes.of(dtype))
 
 
-@op("_random_gamma", inputs=(), aliases=("random_gamma",))
-class RandomGamma(Drawn):
+@distribution("gamma")
+class RandomGamma:
     """Numbers of a gamma distribution."""
 
     alpha: float = param(1.0, doc="Shape, above 0.")
     beta: float = param(1.0, doc="Scale, above 0.")
 
-    def forward(self, *, random: Draws, out_shapes: Known = None) -> Expr:
-        return Drawing(random).gamma(self.made(out_shapes), self.alpha, self.beta, self.real())
+    def drawn(self, random: Draws, shape: Shape, dtype: DType) -> Expr:
+        return Drawing(random).gamma(shape, self.alpha, self.beta, dtype)
 
 
-@op("_random_poisson", inputs=(), aliases=("random_poisson",))
-class RandomPoisson(Drawn):
+@distribution("poisson")
+class RandomPoisson:
     """Whole numbers of a Poisson distribution."""
 
     lam: float = param(1.0, low=0, doc="Mean.")
 
-    def forward(self, *, random: Draws, out_shapes: Known = None) -> Expr:
-        return Drawing(random).poisson(self.made(out_shapes), self.lam, self.real())
+    def drawn(self, random: Draws, shape: Shape, dtype: DType) -> Expr:
+        return Drawing(random).poisson(shape, self.lam, dtype)
 
 
-@op("_random_negative_binomial", inputs=(), aliases=("random_negative_binomial",))
-class RandomNegativeBinomial(Drawn):
+@distribution("negative_binomial")
+class RandomNegativeBinomial:
     """Failures before `k` successes of probability `p`."""
 
     k: int = param(1, low=1, doc="Successes to wait for.")
     p: float = param(1.0, doc="Probability of each, above 0 and at most 1.")
 
-    def forward(self, *, random: Draws, out_shapes: Known = None) -> Expr:
-        shape = self.made(out_shapes)
-        return Drawing(random).negative_binomial(shape, self.k, self.p, self.real())
+    def drawn(self, random: Draws, shape: Shape, dtype: DType) -> Expr:
+        return Drawing(random).negative_binomial(shape, self.k, self.p, dtype)
 
 
-@op(
-    "_random_generalized_negative_binomial",
-    inputs=(),
-    aliases=("random_generalized_negative_binomial",),
-)
-class RandomGeneralizedNegativeBinomial(Drawn):
+@distribution("generalized_negative_binomial")
+class RandomGeneralizedNegativeBinomial:
     """Whole numbers of mean `mu` and variance `mu + alpha * mu**2`."""
 
     mu: float = param(1.0, low=0, doc="Mean.")
     alpha: float = param(1.0, low=0, doc="Dispersion.")
 
-    def forward(self, *, random: Draws, out_shapes: Known = None) -> Expr:
-        shape = self.made(out_shapes)
-        return Drawing(random).generalized_negative_binomial(
-            shape, self.mu, self.alpha, self.real()
-        )
-
-
-class Alike(Op):
-    """What draws of the shape and dtype of `data` share: no gradient goes through."""
-
-    def backward(self, out_grads: Any, inputs: Any, outputs: Any) -> tuple[None]:
-        return (None,)
-
-
-@op("_random_uniform_like")
-class RandomUniformLike(Alike):
-    """Numbers from `low` to `high` in the shape and dtype of `data`."""
-
-    low: float = param(0.0, doc="Least number.")
-    high: float = param(1.0, doc="End of the numbers.")
-
-    def forward(self, data: Expr, *, random: Draws) -> Expr:
-        return random.uniform(data.shape, data.dtype) * (self.high - self.low) + self.low
-
-
-@op("_random_normal_like")
-class RandomNormalLike(Alike):
-    """Numbers of a normal distribution in the shape and dtype of `data`."""
-
-    loc: float = param(0.0, doc="Mean.")
-    scale: float = param(1.0, low=0, doc="Standard deviation.")
-
-    def forward(self, data: Expr, *, random: Draws) -> Expr:
-        return random.normal(data.shape, data.dtype) * self.scale + self.loc
-
-
-@op("_random_exponential_like")
-class RandomExponentialLike(Alike):
-    """Numbers of an exponential distribution in the shape and dtype of `data`."""
-
-    lam: float = param(1.0, doc="Rate: one divided by the mean.")
-
-    def forward(self, data: Expr, *, random: Draws) -> Expr:
-        return -fn.log1p(-random.uniform(data.shape, data.dtype)) / self.lam
-
-
-@op("_random_gamma_like")
-class RandomGammaLike(Alike):
-    """Numbers of a gamma distribution in the shape and dtype of `data`."""
-
-    alpha: float = param(1.0, doc="Shape, above 0.")
-    beta: float = param(1.0, doc="Scale, above 0.")
-
-    def forward(self, data: Expr, *, random: Draws) -> Expr:
-        return Drawing(random).gamma(data.shape, self.alpha, self.beta, data.dtype)
-
-
-@op("_random_poisson_like")
-class RandomPoissonLike(Alike):
-    """Whole numbers of a Poisson distribution in the shape and dtype of `data`."""
-
-    lam: float = param(1.0, low=0, doc="Mean.")
-
-    def forward(self, data: Expr, *, random: Draws) -> Expr:
-        return Drawing(random).poisson(data.shape, self.lam, data.dtype)
-
-
-@op("_random_negative_binomial_like")
-class RandomNegativeBinomialLike(Alike):
-    """Failures before `k` successes of probability `p`, in the shape and dtype of `data`."""
-
-    k: int = param(1, low=1, doc="Successes to wait for.")
-    p: float = param(1.0, doc="Probability of each, above 0 and at most 1.")
-
-    def forward(self, data: Expr, *, random: Draws) -> Expr:
-        return Drawing(random).negative_binomial(data.shape, self.k, self.p, data.dtype)
-
-
-@op("_random_generalized_negative_binomial_like")
-class RandomGeneralizedNegativeBinomialLike(Alike):
-    """Whole numbers of mean `mu` and variance `mu + alpha * mu**2`, as many as `data` has."""
-
-    mu: float = param(1.0, low=0, doc="Mean.")
-    alpha: float = param(1.0, low=0, doc="Dispersion.")
-
-    def forward(self, data: Expr, *, random: Draws) -> Expr:
-        draws = Drawing(random)
-        return draws.generalized_negative_binomial(data.shape, self.mu, self.alpha, data.dtype)
+    def drawn(self, random: Draws, shape: Shape, dtype: DType) -> Expr:
+        return Drawing(random).generalized_negative_binomial(shape, self.mu, self.alpha, dtype)

@@ -6,7 +6,7 @@ from gnomon.base import ParamError, complaint
 from gnomon.dtype import int64
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, cast
-from gnomon.ops.infer import Free, Shape, Shapes, Types
+from gnomon.ops.infer import Free, Shape, Shapes, one_dtype
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import param
 from gnomon.ops.unary import like
@@ -19,6 +19,7 @@ class Sequences(Op):
 
     use_sequence_length: bool = param(False, doc="There are lengths; else all are whole.")
     axis: int = param(0, doc="The axis of time, 0 or 1; the batch has the other.")
+    types = one_dtype("data", "output")
 
     def check(self) -> None:
         if self.axis not in (0, 1):
@@ -34,9 +35,6 @@ class Sequences(Op):
         if self.use_sequence_length:
             s["sequence_length"] = (data[1 - self.axis],)
         s["output"] = data[1 - self.axis : 2 - self.axis] + data[2:] if self.is_last else data
-
-    def types(self, t: Types) -> None:
-        t.same("data", "output")
 
     is_last = False
 

@@ -15,7 +15,7 @@ from gnomon.expr.node import Expr, cast
 from gnomon.ops.binary import Counted
 from gnomon.ops.case import case
 from gnomon.ops.host import Array, HostOp
-from gnomon.ops.infer import Shapes, Types
+from gnomon.ops.infer import Shapes, fixed_dtypes, one_dtype
 from gnomon.ops.linalg import STORAGE
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import param
@@ -37,6 +37,7 @@ class Retain(Op):
     """The rows of `data` that `indices` name; the others are 0."""
 
     cases = (case((4, 2), [2, 0], differentiable=(0,)), case((3,), [1], differentiable=(0,)))
+    types = one_dtype("data", "output")
 
     def reference(self, data: Array, indices: Array) -> Array:
         found = np.zeros_like(data)
@@ -46,9 +47,6 @@ class Retain(Op):
     def shapes(self, s: Shapes) -> None:
         s.same("data", "output")
         s["indices"] = s["indices"] or (-1,)
-
-    def types(self, t: Types) -> None:
-        t.same("data", "output")
 
     def forward(self, data: Expr, indices: Expr) -> Expr:
         index = cast(indices, int64)
@@ -97,6 +95,7 @@ class PutRows(Op):
         case([2, 0, 2], (3, 4), rows=4, differentiable=(1,)),
         case([1], (1,), rows=2, differentiable=(1,)),
     )
+    types = one_dtype("data", "output")
 
     def reference(self, index: Array, data: Array) -> Array:
         found = np.zeros((self.rows, *data.shape[1:]), data.dtype)
@@ -107,9 +106,6 @@ class PutRows(Op):
         data = s.need("data")
         s["index"] = data[:1]
         s["output"] = (self.rows, *data[1:])
-
-    def types(self, t: Types) -> None:
-        t.same("data", "output")
 
     def forward(self, index: Expr, data: Expr) -> Expr:
         return ext.take_grad(index, data, self.rows)
@@ -125,6 +121,7 @@ class CsrDot(Op):
 
     rows: int = param(low=0, doc="Rows of the product.")
     cases = (case((3,), [1, 0, 1], [2, 2, 0], (2, 4), rows=3, differentiable=(0, 3)),)
+    types = one_dtype("values", "matrix", "output")
 
     def reference(self, values: Array, source: Array, target: Array, matrix: Array) -> Array:
         whole = np.zeros((self.rows, len(matrix)), values.dtype)
@@ -135,9 +132,6 @@ class CsrDot(Op):
         s.same("values", "source", "target")
         matrix = s.need("matrix")
         s["output"] = (self.rows, *matrix[1:])
-
-    def types(self, t: Types) -> None:
-        t.same("values", "matrix", "output")
 
     def forward(self, values: Expr, source: Expr, target: Expr, matrix: Expr) -> Expr:
         rows = ext.take(matrix, source)
@@ -154,13 +148,11 @@ class CountStored(HostOp):
         case([[1.0, 0, 2], [0, 0, 3]], axis=1, differentiable=()),
         case([[1.0, 0, 2], [0, 0, 3]], axis=0, differentiable=()),
     )
+    types = fixed_dtypes(output=int64)
 
     def shapes(self, s: Shapes) -> None:
         rows, columns = s.rank("data", 2)
         s["output"] = (1,) if self.axis is None else (rows if self.axis else columns,)
-
-    def types(self, t: Types) -> None:
-        t["output"] = int64
 
     def compute(self, data: Array) -> Array:
         return np.atleast_1d(np.count_nonzero(data, self.axis))
@@ -180,14 +172,12 @@ class EdgeId(HostOp):
     """
 
     cases = (case([[0, 1.0], [2, 0]], [0, 1, 1.0], [1, 0, 1.0], differentiable=()),)
+    types = one_dtype("data", "output")
 
     def shapes(self, s: Shapes) -> None:
         s.rank("data", 2)
         s["u"] = s["v"] = (-1,)
         s.same("u", "v", "output")
-
-    def types(self, t: Types) -> None:
-        t.same("data", "output")
 
     def compute(self, data: Array, u: Array, v: Array) -> Array:
         found = data[self.vertices("u", u, data, 0), self.vertices("v", v, data, 1)]

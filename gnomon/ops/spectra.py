@@ -14,7 +14,7 @@ from gnomon.expr.node import Expr, cast
 from gnomon.ground.lock import load_module
 from gnomon.ops.case import case
 from gnomon.ops.host import Array, HostOp, pooled
-from gnomon.ops.infer import UNKNOWN, Shapes, Types
+from gnomon.ops.infer import UNKNOWN, Shapes, one_dtype
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import param
 from gnomon.runtime.execution.threads import num_threads
@@ -53,10 +53,7 @@ class Fourier(HostOp):
 
     brief = 1 << 20  # elements that take less time than to get at Python's lock on a worker
     compute_size: int = param(128, low=1, doc="No meaning here.")
-
-    def types(self, t: Types) -> None:
-        t.same()
-        t.check("data", "f")
+    types = one_dtype(kinds="f")
 
     def forwards(self, data: Array, room: list[Array]) -> Array:
         """The transform of real numbers, packed."""

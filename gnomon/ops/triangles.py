@@ -9,7 +9,7 @@ import numpy as np
 
 from gnomon.ops.case import case
 from gnomon.ops.host import Array, HostOp
-from gnomon.ops.infer import UNKNOWN, Shapes, Types
+from gnomon.ops.infer import UNKNOWN, Shapes, one_dtype
 from gnomon.ops.op import op
 from gnomon.ops.param import param
 
@@ -20,6 +20,7 @@ class Pieces(HostOp):
     """What taking out and putting in share: the places of the elements in a matrix."""
 
     offset: int = param(0, doc="Which diagonal: above the main one, or below it if negative.")
+    types = one_dtype(kinds="f")
 
     def places(self, n: int) -> tuple[Array, Array]:
         """Rows and columns of the elements, in order, of a matrix of `n` rows."""
@@ -28,10 +29,6 @@ class Pieces(HostOp):
     def side(self, count: int) -> int:
         """The rows of a matrix with so many such elements; -1 where there is none."""
         raise NotImplementedError
-
-    def types(self, t: Types) -> None:
-        t.same()
-        t.check("A", "f")
 
     def taken(self, A: Array) -> Array:
         """The elements of the matrices, in a row each."""

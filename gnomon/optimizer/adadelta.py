@@ -8,7 +8,6 @@ from gnomon.expr import fn
 from gnomon.expr.node import Expr
 from gnomon.optimizer.base import Optimizer, register
 from gnomon.optimizer.fused import Exprs, Rates
-from gnomon.optimizer.sgd import zeros_like
 
 
 @register
@@ -18,13 +17,12 @@ class AdaDelta(Optimizer):
     Zeiler, arXiv:1212.5701; `rho` is how much of the means stays. The learning rate has no part.
     """
 
+    _zeros = 2
+
     def __init__(self, rho: float = 0.9, epsilon: float = 1e-5, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.rho = rho
         self.epsilon = epsilon
-
-    def create_state(self, index: Any, weight: Any) -> Any:
-        return zeros_like(weight), zeros_like(weight)
 
     def formula(self, weight: Expr, grad: Expr, states: Exprs, rates: Rates) -> Exprs:
         grad = self._clipped(grad)

@@ -8,7 +8,6 @@ from gnomon.expr import fn
 from gnomon.expr.node import Expr
 from gnomon.optimizer.base import Optimizer, register
 from gnomon.optimizer.fused import Exprs, Rates
-from gnomon.optimizer.sgd import zeros_like
 
 
 @register
@@ -19,6 +18,7 @@ class Adamax(Optimizer):
     """
 
     _counts_alone = True
+    _zeros = 2
 
     def __init__(
         self,
@@ -30,9 +30,6 @@ class Adamax(Optimizer):
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.beta1 = beta1
         self.beta2 = beta2
-
-    def create_state(self, index: Any, weight: Any) -> Any:
-        return zeros_like(weight), zeros_like(weight)
 
     def _numbers(self, index: Any, lr: float, wd: float) -> tuple[float, ...]:
         return lr / (1 - self.beta1 ** self._index_update_count[index]), wd

@@ -10,7 +10,7 @@ from gnomon.expr.node import Expr
 from gnomon.ops.update import AdamUpdate, RmsPropUpdate, bounded
 from gnomon.optimizer.base import Optimizer, register
 from gnomon.optimizer.fused import Exprs, Rates
-from gnomon.optimizer.sgd import zeros_like
+from gnomon.optimizer.kept import zeros_like
 
 
 @register
@@ -21,6 +21,7 @@ class Adam(Optimizer):
     """
 
     _counts_alone = True
+    _zeros = 2
 
     def __init__(
         self,
@@ -36,9 +37,6 @@ class Adam(Optimizer):
         self.beta2 = beta2
         self.epsilon = epsilon
         self.lazy_update = lazy_update
-
-    def create_state(self, index: Any, weight: Any) -> Any:
-        return zeros_like(weight), zeros_like(weight)
 
     def _numbers(self, index: Any, lr: float, wd: float) -> tuple[float, ...]:
         # The means start at 0: while they are young, the rate makes up for that.
@@ -57,13 +55,12 @@ class AdaGrad(Optimizer):
     Duchi, Hazan and Singer, 2011. Decay is apart from the gradient.
     """
 
+    _zeros = 1
+
     def __init__(self, eps: float = 1e-7, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.float_stable_eps = eps
         self.lazy_update = True
-
-    def create_state(self, index: Any, weight: Any) -> Any:
-        return zeros_like(weight)
 
     def formula(self, weight: Expr, grad: Expr, states: Exprs, rates: Rates) -> Exprs:
         grad = self._clipped(grad)

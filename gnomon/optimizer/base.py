@@ -28,8 +28,9 @@ from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.core.tape import changes
 from gnomon.ndarray.lazy.invoke import check_write
 from gnomon.ops.update import Update, bounded
-from gnomon.optimizer.checked import METHODS, one_by_one
+from gnomon.optimizer.checked import METHODS, of_weight, one_by_one
 from gnomon.optimizer.fused import Exprs, FusedUpdates, Given, Item, Join, Rates
+from gnomon.optimizer.kept import arrays_of, zeros_like
 from gnomon.optimizer.rows import push_sparse
 from gnomon.registry import class_name, enter_class
 
@@ -63,6 +64,7 @@ class Optimizer(CheckedArguments):
         param_dict: things with `lr_mult` and `wd_mult` (Gluon's parameters) by index.
     """
 
+    _zeros: ClassVar[int] = 0  # arrays of zeros that an update keeps, at first
     _counts_alone: ClassVar[bool] = False  # whether `_numbers` differ by the count of updates alone
     _decaying: ClassVar[tuple[str, ...]] = ("_weight", "_gamma")  # ends of their names
     _asks_subclass: ClassVar[bool] = False  # whether a subclass says itself what rate and decay are
@@ -145,8 +147,11 @@ class Optimizer(CheckedArguments):
         """
         return name if isinstance(name, Optimizer) else OPTIMIZERS.get(name)(**kwargs)
 
+    @of_weight
     def create_state(self, index: Any, weight: Any) -> Any:
         """The arrays an update keeps between calls for one weight: None, an NDArray, or a tuple."""
+        made = tuple(zeros_like(weight) for _ in range(self._zeros))
+        return made if len(made) > 1 else made[0] if made else None
 
     def formula(self, weight: Expr, grad: Expr, states: Exprs, rates: Rates) -> Exprs:
         """The new weight and the new states, as expressions of the old ones and the gradient.
@@ -232,7 +237,7 @@ class Optimizer(CheckedArguments):
             master = None
             if not inner and self.multi_precision and self._needs_master(weight):
                 master, state = self._master_and_state(state)
-            items.append(Item(weight, grad, _states(state), master))
+            items.append(Item(weight, grad, arrays_of(state), master))
         return Given(indices, weights, grads, tuple(states), items)
 
     def _push(self, given: Given, join: Join | None = None) -> None:
@@ -489,9 +494,3 @@ def _constants(named: tuple[Any, ...]) -> tuple[bool, ...]:
 def _of_process() -> dict[str, Any]:
     """What no pickle keeps: Gluon's parameters, and compiled batches, which hold addresses."""
     return {"param_dict": {}, "_fused": {}, "_given": None}
-
-
-def _states(state: Any) -> tuple[Any, ...]:
-    """The arrays of what `create_state` gave."""
-    several = state if isinstance(state, (list, tuple)) else (state,)
-    return tuple([each for each in several if each is not None])

@@ -31,7 +31,7 @@ def one_by_one(update: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-def _of_weight(create: Callable[..., Any]) -> Callable[..., Any]:
+def of_weight(create: Callable[..., Any]) -> Callable[..., Any]:
     """A class's `create_state`, with a TypeError where the weight is no array."""
 
     @functools.wraps(create)
@@ -64,7 +64,7 @@ def _of_expressions(formula: Callable[..., Any]) -> Callable[..., Any]:
 
 #: what stands in the place of a class's own methods
 METHODS: dict[str, Callable[..., Any]] = {
-    "create_state": _of_weight,
+    "create_state": of_weight,
     "formula": _of_expressions,
     "update": one_by_one,
     "update_multi_precision": one_by_one,

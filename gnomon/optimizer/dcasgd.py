@@ -7,7 +7,7 @@ from typing import Any
 from gnomon.expr.node import Expr
 from gnomon.optimizer.base import Optimizer, register
 from gnomon.optimizer.fused import Exprs, Rates
-from gnomon.optimizer.sgd import zeros_like
+from gnomon.optimizer.kept import zeros_like
 
 
 @register

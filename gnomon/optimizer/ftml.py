@@ -9,7 +9,6 @@ from gnomon.expr import fn
 from gnomon.expr.node import Expr
 from gnomon.optimizer.base import Optimizer, register
 from gnomon.optimizer.fused import Exprs, Rates
-from gnomon.optimizer.sgd import zeros_like
 
 
 @register
@@ -20,6 +19,7 @@ class FTML(Optimizer):
     """
 
     _counts_alone = True
+    _zeros = 3  # d, v, z
 
     def __init__(
         self, beta1: float = 0.6, beta2: float = 0.999, epsilon: float = 1e-8, **kwargs: Any
@@ -28,9 +28,6 @@ class FTML(Optimizer):
         self.beta1 = beta1
         self.beta2 = beta2
         self.epsilon = epsilon
-
-    def create_state(self, index: Any, weight: Any) -> Any:
-        return tuple(zeros_like(weight) for _ in range(3))  # d, v, z
 
     def _numbers(self, index: Any, lr: float, wd: float) -> tuple[float, ...]:
         count = self._index_update_count[index]

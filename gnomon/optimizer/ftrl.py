@@ -8,7 +8,6 @@ from gnomon.expr.node import Expr
 from gnomon.ops.update import FtrlUpdate
 from gnomon.optimizer.base import Optimizer, register
 from gnomon.optimizer.fused import Exprs, Rates
-from gnomon.optimizer.sgd import zeros_like
 
 
 @register
@@ -19,6 +18,8 @@ class Ftrl(Optimizer):
     dense weight has none. A schedule starts from its own `base_lr`, whatever `learning_rate` is.
     At a rate of 0 nothing moves.
     """
+
+    _zeros = 2  # z, n
 
     def __init__(
         self,
@@ -32,9 +33,6 @@ class Ftrl(Optimizer):
         self.lamda1 = lamda1
         self.beta = beta
         self.lazy_update = True
-
-    def create_state(self, index: Any, weight: Any) -> Any:
-        return zeros_like(weight), zeros_like(weight)  # z, n
 
     def _is_lazy(self, weight: Any) -> bool:
         return super()._is_lazy(weight) and weight.stype == "row_sparse"

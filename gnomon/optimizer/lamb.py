@@ -9,7 +9,6 @@ from gnomon.expr.node import Expr
 from gnomon.optimizer.base import Optimizer, register
 from gnomon.optimizer.fused import Exprs, Rates
 from gnomon.optimizer.norms import norm
-from gnomon.optimizer.sgd import zeros_like
 
 
 @register
@@ -21,6 +20,7 @@ class LAMB(Optimizer):
     """
 
     _counts_alone = True
+    _zeros = 2
 
     def __init__(
         self,
@@ -40,9 +40,6 @@ class LAMB(Optimizer):
         self.lower_bound = lower_bound
         self.upper_bound = upper_bound
         self.bias_correction = bias_correction
-
-    def create_state(self, index: Any, weight: Any) -> Any:
-        return zeros_like(weight), zeros_like(weight)
 
     def _numbers(self, index: Any, lr: float, wd: float) -> tuple[float, ...]:
         """Rate, decay, and the factors of mean and mean square."""

@@ -10,8 +10,9 @@ from gnomon.expr import fn
 from gnomon.expr.node import Expr
 from gnomon.optimizer.base import register
 from gnomon.optimizer.fused import Exprs, Rates
+from gnomon.optimizer.kept import zeros_like
 from gnomon.optimizer.norms import square_sum
-from gnomon.optimizer.sgd import SGD, zeros_like
+from gnomon.optimizer.sgd import SGD
 
 
 @register

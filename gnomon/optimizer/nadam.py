@@ -8,7 +8,6 @@ from gnomon.expr import fn
 from gnomon.expr.node import Expr
 from gnomon.optimizer.base import Optimizer, register
 from gnomon.optimizer.fused import Exprs, Rates
-from gnomon.optimizer.sgd import zeros_like
 
 
 @register
@@ -18,6 +17,8 @@ class Nadam(Optimizer):
     State beside the arrays: `m_schedule`, the product of all momenta so far. As in MXNet it goes on
     with every weight that is updated, not with every step.
     """
+
+    _zeros = 2
 
     def __init__(
         self,
@@ -34,9 +35,6 @@ class Nadam(Optimizer):
         self.epsilon = epsilon
         self.schedule_decay = schedule_decay
         self.m_schedule = 1.0
-
-    def create_state(self, index: Any, weight: Any) -> Any:
-        return zeros_like(weight), zeros_like(weight)
 
     def _momentum(self, count: int) -> float:
         return self.beta1 * (1 - 0.5 * 0.96 ** (count * self.schedule_decay))

@@ -6,15 +6,10 @@ from typing import Any
 
 from gnomon.expr import fn
 from gnomon.expr.node import Expr
-from gnomon.ndarray.core.array import kept_zeros
 from gnomon.ops.update import NagMomUpdate, SgdMomUpdate, SgdUpdate, SignSgdUpdate, Update
 from gnomon.optimizer.base import Optimizer, register
 from gnomon.optimizer.fused import Exprs, Rates
-
-
-def zeros_like(weight: Any) -> Any:
-    """Zeros of `weight`'s shape, dtype and storage, on its device."""
-    return kept_zeros(weight.shape, weight._dtype, weight.context, weight.stype)
+from gnomon.optimizer.kept import zeros_like
 
 
 @register
@@ -109,8 +104,7 @@ class Signum(Optimizer):
 class Test(Optimizer):
     """Adds the rescaled gradient to the weight and keeps a copy of it; for tests of the store."""
 
-    def create_state(self, index: Any, weight: Any) -> Any:
-        return zeros_like(weight)
+    _zeros = 1
 
     def formula(self, weight: Expr, grad: Expr, states: Exprs, rates: Rates) -> Exprs:
         new = weight + grad

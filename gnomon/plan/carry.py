@@ -84,7 +84,7 @@ def is_associative(scan: Scan) -> bool:
 
 def carries(nest: Nest) -> bool:
     """Whether the turns of `nest` read what those before have stored."""
-    return bool(nest.turns) and any(is_carried(t) for t in terms_of([r.value for r in nest.roots]))
+    return bool(nest.turns) and any(is_carried(t) for t in terms_of(nest.values))
 
 
 def is_carried(term: Term) -> bool:

@@ -30,7 +30,7 @@ def _join_outer(nest: Nest, u: int, v: int, arena: Arena) -> Nest | None:
         return None
     joint = Joint(arena, u, v)
     offsets = [joint.offset(root.offset) for root in nest.roots]
-    values = joint.values([root.value for root in nest.roots])
+    values = joint.values(nest.values)
     if values is None or None in offsets:
         return None
     roots = tuple(
@@ -45,16 +45,13 @@ def _join_outer(nest: Nest, u: int, v: int, arena: Arena) -> Nest | None:
 
 def _folds(nest: Nest, arena: Arena) -> Nest:
     """Joins the variables of each fold."""
-    values = [root.value for root in nest.roots]
+    values = nest.values
     for _ in range(len(arena.table)):
         pair = next(filter(None, (_join_fold(t, arena) for t in postorder(values))), None)
         if pair is None:
             break
         values = rebuild(values, dict([pair]).get)
-    roots = tuple(
-        Root(r.dest, r.saver, r.offset, v) for r, v in zip(nest.roots, values, strict=True)
-    )
-    return Nest(nest.vars, roots, nest.turns)
+    return nest.storing(values)
 
 
 def _join_fold(term: Term, arena: Arena) -> tuple[Term, Term] | None:

@@ -50,7 +50,7 @@ def hoist(nest: Nest, arena: Arena, scratch: Scratch) -> list[Nest]:
 
 def _misplaced(nest: Nest) -> list[Term]:
     """The first folds that would be computed again and again: over the same ranges, at once."""
-    order = postorder([root.value for root in nest.roots])
+    order = postorder(nest.values)
     rows = mask_of(nest.vars[:-1])
     around = _surroundings(order)
     found: list[Term] = []
@@ -68,7 +68,7 @@ def _nested(nest: Nest) -> list[Term]:
 
     All that depend on the same variables are stored at once; beside what they read it is little.
     """
-    order = postorder([root.value for root in nest.roots])
+    order = postorder(nest.values)
     inner = _surroundings(order)
     found = [t for t in order if t.id in inner and not _tiny(t) and _reads_all(t)]
     return [t for t in found if t.free == found[0].free]
@@ -128,16 +128,12 @@ def _cut(nest: Nest, folds: Sequence[Term], arena: Arena, scratch: Scratch) -> t
 def _parts(nest: Nest, folds: Sequence[Term]) -> list[Term]:
     """The results of `folds` that `nest` uses."""
     wanted = {t.id for t in folds}
-    order = postorder([r.value for r in nest.roots])
+    order = postorder(nest.values)
     return [t for t in order if t.op == "part" and t.args[0].id in wanted]
 
 
 def _replace(nest: Nest, parts: dict[int, Term]) -> Nest:
-    values = rebuild([r.value for r in nest.roots], lambda t: parts.get(t.id))
-    roots = tuple(
-        Root(r.dest, r.saver, r.offset, v) for r, v in zip(nest.roots, values, strict=True)
-    )
-    return Nest(nest.vars, roots, nest.turns)
+    return nest.storing(rebuild(nest.values, lambda t: parts.get(t.id)))
 
 
 # -- chunks ---------------------------------------------------------------------------------------
@@ -145,7 +141,7 @@ def _replace(nest: Nest, parts: dict[int, Term]) -> Nest:
 
 def _splittable(nest: Nest, scratch: Scratch) -> list[Term]:
     """Folds over the same ranges, to be cut into chunks at once."""
-    order = postorder([r.value for r in nest.roots])
+    order = postorder(nest.values)
     found = [t for t in order if t.op == "fold" and not _tiny(t) and _even(t)]
     pending = [t for t in found if t.payload[1][0] not in scratch.final]
     whole = [t for t in pending if t.free == mask_of(nest.vars)]
@@ -160,7 +156,7 @@ def _splittable(nest: Nest, scratch: Scratch) -> list[Term]:
 def _awaited(nest: Nest, folds: Sequence[Term]) -> bool:
     """Whether other folds wait for one of `folds`."""
     wanted = {t.id for t in folds}
-    order = postorder([r.value for r in nest.roots])
+    order = postorder(nest.values)
     others = [t for t in order if t.op == "fold" and t.id not in wanted]
     return any(t.id in wanted for t in postorder(others))
 

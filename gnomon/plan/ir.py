@@ -13,7 +13,7 @@ dealt to threads.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import field
 from typing import TypeAlias
 
@@ -76,6 +76,15 @@ class Put:
 
 Stmt: TypeAlias = Let | Fold | Put
 Body: TypeAlias = list[Stmt]
+
+
+def every(body: Iterable[Stmt]) -> Iterator[Stmt]:
+    """All statements of a body: those inside of a fold come after it."""
+    for stmt in body:
+        yield stmt
+        if isinstance(stmt, Fold):
+            for inner in stmt.bodies:
+                yield from every(inner)
 
 
 @record()

@@ -40,6 +40,17 @@ class Nest:
     roots: tuple[Root, ...]
     turns: tuple[int, ...] = ()  # of `vars`, those to be gone through in order
 
+    @property
+    def values(self) -> list[Term]:
+        """What the roots store."""
+        return [root.value for root in self.roots]
+
+    def storing(self, values: Sequence[Term]) -> Nest:
+        """The same with other values, one a root."""
+        pairs = zip(self.roots, values, strict=True)
+        roots = tuple(Root(root.dest, root.saver, root.offset, value) for root, value in pairs)
+        return Nest(self.vars, roots, self.turns)
+
 
 class Nested(Chainer):
     """A node of the planner's own that says what loop nest stores it in memory of its own."""

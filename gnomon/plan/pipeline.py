@@ -55,7 +55,7 @@ def scattered(nest: Nest) -> frozenset[Hashable]:
     just what is meant.
     """
     stored = {(root.dest.slot, root.offset.id) for root in nest.roots if not nest.turns}
-    order = postorder([r.value for r in nest.roots])
+    order = postorder(nest.values)
     reads = (t for t in order if t.op == "read" and not is_carried(t))
     return frozenset(t.payload.slot for t in reads if (t.payload.slot, t.args[0].id) not in stored)
 

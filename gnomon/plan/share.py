@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterator
 
 from gnomon import dtype as dt
 from gnomon.expr.term import Arena, Term, mask_of
-from gnomon.plan.lower import Nest, Root
+from gnomon.plan.lower import Nest
 from gnomon.plan.operand import Operand
 from gnomon.plan.scratch import Scratch
 from gnomon.plan.terms import postorder, rebuild, renamed, with_args
@@ -43,7 +43,7 @@ def share(nest: Nest, arena: Arena, scratch: Scratch) -> Nest:
 
 def aligned(nest: Nest, arena: Arena) -> Nest:
     """`nest` with the same variables for folds over ranges of the same sizes."""
-    order = postorder([r.value for r in nest.roots])
+    order = postorder(nest.values)
     if not any(t.op == "fold" for t in order):
         return nest
     known: dict[Hashable, list[tuple[int, ...]]] = {}
@@ -53,8 +53,7 @@ def aligned(nest: Nest, arena: Arena) -> Nest:
     for term in order:
         same = with_args(term, tuple([new[a.id] for a in term.args]))
         new[term.id] = _aligned(same, arena, known) if same.op == "fold" else same
-    roots = tuple(Root(r.dest, r.saver, r.offset, new[r.value.id]) for r in nest.roots)
-    return Nest(nest.vars, roots)
+    return nest.storing([new[value.id] for value in nest.values])
 
 
 def _aligned(fold: Term, arena: Arena, known: dict[Hashable, list[tuple[int, ...]]]) -> Term:
@@ -82,7 +81,7 @@ def _aligned(fold: Term, arena: Arena, known: dict[Hashable, list[tuple[int, ...
 
 def _dear(nest: Nest) -> Iterator[tuple[Term, Term]]:
     """Folds, and Terms in them that are worth keeping for what comes after the fold."""
-    values = [r.value for r in nest.roots]
+    values = nest.values
     after = {t.id for t in _around(values)}
     everything = mask_of(nest.vars)
     for fold in postorder(values):
@@ -152,17 +151,13 @@ def _exchanged(
     def others(t: Term) -> Term | None:
         return storing if t is fold else None
 
-    values = rebuild(rebuild([r.value for r in nest.roots], waiting), others)
-    roots = tuple(
-        Root(r.dest, r.saver, r.offset, v) for r, v in zip(nest.roots, values, strict=True)
-    )
-    return Nest(nest.vars, roots)
+    return nest.storing(rebuild(rebuild(nest.values, waiting), others))
 
 
 def _later(nest: Nest, fold: Term) -> set[int]:
     """The Terms that wait for `fold`."""
     found = {fold.id}
-    for term in postorder([r.value for r in nest.roots]):
+    for term in postorder(nest.values):
         if any(a.id in found for a in term.args):
             found.add(term.id)
     return found
@@ -174,7 +169,7 @@ def _undisturbed(
     """Whether what `place` held before is not needed, once `fold` has begun to store there."""
     operand, offset = place
     seen = {t.id for t in postorder(fold.args) if t.op == "fold"}  # these are done by then
-    stack = [r.value for r in nest.roots]
+    stack = nest.values
     while stack:
         t = stack.pop()
         if t.id in seen:

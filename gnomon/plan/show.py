@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterator
 
 from gnomon.expr.term import Arena, Term
-from gnomon.plan.ir import Body, Fold, Kernel, Let, Phase, Put, reducer_of
+from gnomon.plan.ir import Body, Fold, Kernel, Let, Phase, Put, every, reducer_of
 
 SYMBOLS = {
     "add": "+",
@@ -98,7 +98,7 @@ class _Printer:
 
     def count(self, phase: Phase) -> None:
         """How often each kept value is used: those used once are printed where they are."""
-        for stmt in _walk([*phase.entry, *phase.row, *phase.body]):
+        for stmt in every([*phase.entry, *phase.row, *phase.body]):
             if isinstance(stmt, Let):
                 self.uses.update(a.id for a in stmt.term.args)
             elif isinstance(stmt, Fold):
@@ -187,11 +187,3 @@ def _argument(slot: object) -> str:
     if isinstance(slot, tuple) and slot[0] == "stride":
         return f"{slot[1][0][0]}{slot[1][1]}.stride{slot[2]}"
     return str(slot)
-
-
-def _walk(body: Body) -> Iterator[Let | Fold | Put]:
-    for stmt in body:
-        yield stmt
-        if isinstance(stmt, Fold):
-            for inner in stmt.bodies:
-                yield from _walk(inner)

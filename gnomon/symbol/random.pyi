@@ -16,15 +16,15 @@ randn: Any
 shuffle: Any
 uniform: Any
 def exponential_like(data: Symbol, lam: float = 1.0, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
-    r"""Numbers of an exponential distribution in the shape and dtype of `data`."""
+    r"""Numbers of an exponential distribution, in the shape and dtype of `data`."""
 def gamma_like(data: Symbol, alpha: float = 1.0, beta: float = 1.0, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
-    r"""Numbers of a gamma distribution in the shape and dtype of `data`."""
+    r"""Numbers of a gamma distribution, in the shape and dtype of `data`."""
 def generalized_negative_binomial_like(data: Symbol, mu: float = 1.0, alpha: float = 1.0, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
-    r"""Whole numbers of mean `mu` and variance `mu + alpha * mu**2`, as many as `data` has."""
+    r"""Whole numbers of mean `mu` and variance `mu + alpha * mu**2`, in the shape and dtype of `data`."""
 def negative_binomial_like(data: Symbol, k: int = 1, p: float = 1.0, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
     r"""Failures before `k` successes of probability `p`, in the shape and dtype of `data`."""
 def normal_like(data: Symbol, loc: float = 0.0, scale: float = 1.0, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
-    r"""Numbers of a normal distribution in the shape and dtype of `data`."""
+    r"""Numbers of a normal distribution, in the shape and dtype of `data`."""
 def pdf_dirichlet(sample: Symbol, alpha: Symbol | None = ..., is_log: bool = False, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
     r"""The density of Dirichlet distributions with concentrations `alpha`, along the last axis."""
 def pdf_exponential(sample: Symbol, lam: Symbol | None = ..., is_log: bool = False, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
@@ -42,6 +42,6 @@ def pdf_poisson(sample: Symbol, lam: Symbol | None = ..., is_log: bool = False, 
 def pdf_uniform(sample: Symbol, low: Symbol | None = ..., high: Symbol | None = ..., is_log: bool = False, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
     r"""The density of numbers between `low` and `high`, all equally likely."""
 def poisson_like(data: Symbol, lam: float = 1.0, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
-    r"""Whole numbers of a Poisson distribution in the shape and dtype of `data`."""
+    r"""Whole numbers of a Poisson distribution, in the shape and dtype of `data`."""
 def uniform_like(data: Symbol, low: float = 0.0, high: float = 1.0, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
-    r"""Numbers from `low` to `high` in the shape and dtype of `data`."""
+    r"""Numbers from `low` (included) to `high` (excluded), all equally likely, in the shape and dtype of `data`."""

@@ -70,7 +70,6 @@ REFUSED = {
     "cuMemcpyAsync of the processor's memory": lambda d, s: read(
         d, next(iter(d.spaces[0])).start, s
     ),
-    "cuMemHostAlloc": lambda d, s: d.allocate_pinned(8),
     "cuModuleLoadDataEx": lambda d, s: d.load(scaling()[0]),
     "cublasSetStream": lambda d, s: d.blas().set_stream(d.blas().create(), s),
 }
@@ -105,7 +104,6 @@ def test_the_states_of_a_capture(simulated, stream, doubling):
 def test_a_capture_ends_in_its_thread_and_leaves_others_alone(simulated, stream, doubling):
     def elsewhere():
         simulated.enter(simulated.context(0))
-        simulated.allocate_pinned(8)
         simulated.load(scaling()[0])
         simulated.end_capture(stream)
 

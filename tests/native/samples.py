@@ -223,8 +223,6 @@ def tables(x: Node, k: int) -> object:
     found = x.table.get(k)
     if found is None:
         x.table[k] = Leaf(k)
-    elif k in x.table and k not in x.table:
-        return None
     if k == 2:
         x.table.clear()
     return (found, x.table.get(k), len(x.table))

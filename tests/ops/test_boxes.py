@@ -81,7 +81,12 @@ def test_detectors_of_no_anchors_labels_or_images(batch, count, n):
         ("box_nms", [(3, 6)], {"id_index": 3}, "box_nms.*id_index.*coordinate"),
         ("box_nms", [(3, 6)], {"score_index": -1}, "box_nms.*score_index.*0 or more"),
         ("MultiBoxPrior", [(1, 2, 3)], {}, "MultiBoxPrior.*data.*4 axes"),
-        ("MultiBoxPrior", [(1, 2, 3, 3)], {"steps": (1,)}, "MultiBoxPrior.*steps.*2 numbers"),
+        (
+            "MultiBoxPrior",
+            [(1, 2, 3, 3)],
+            {"steps": (1,)},
+            "MultiBoxPrior.*steps.*tuple of 2 floats",
+        ),
         ("MultiBoxPrior", [(1, 2, 3, 3)], {"sizes": ()}, "MultiBoxPrior.*sizes.*1 number"),
         ("MultiBoxTarget", [(1, 8, 4), (2, 3, 4), (2, 2, 8)], {}, "Target.*label.*5 numbers"),
         ("MultiBoxTarget", [(1, 8, 4), (2, 3, 5), (2, 2, 7)], {}, "Target.*shape"),

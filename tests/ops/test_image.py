@@ -165,7 +165,7 @@ def test_gradients_belong_to_the_same_draw(name, params):
         (lambda: image.normalize(picture(3), mean=(1, 1)), ShapeError, "'mean'"),
         (lambda: image.normalize(picture(3), std=(2, 2, 2, 2)), ShapeError, "'std'"),
         (lambda: image.normalize(picture(3), std=0), ParamError, "'std'"),
-        (lambda: image.adjust_lighting(picture(), alpha=(1, 2)), ParamError, "3 numbers"),
+        (lambda: image.adjust_lighting(picture(), alpha=(1, 2)), ParamError, "tuple of 3 floats"),
         (lambda: image.resize(picture(), size=()), ParamError, "'size'"),
         (lambda: image.resize(picture(), size=(3, 0)), ParamError, "'size'"),
         (lambda: image.resize(picture(), size=3, interp=9), ParamError, "'interp'"),

@@ -277,6 +277,24 @@ _FOLD: dict[str, Callable[..., Any]] = {
 }
 
 
+def _operator(name: str) -> Callable[[Sym, Operand], Sym]:
+    """The method of an operator of Python."""
+
+    def method(self: Sym, other: Operand) -> Sym:
+        return self.tape.op(name, self, other)
+
+    return method
+
+
+def _swapped(name: str) -> Callable[[Sym, Operand], Sym]:
+    """The same with the symbol on the right."""
+
+    def method(self: Sym, other: Operand) -> Sym:
+        return self.tape.op(name, other, self)
+
+    return method
+
+
 class Sym:
     """A value inside a formula that is being written; comparisons give truth values."""
 
@@ -286,56 +304,18 @@ class Sym:
     def __init__(self, tape: Tape, ref: int, truth: bool) -> None:
         self.tape, self.ref, self.truth = tape, ref, truth
 
-    def __add__(self, other: Operand) -> Sym:
-        return self.tape.op("add", self, other)
-
-    def __radd__(self, other: Operand) -> Sym:
-        return self.tape.op("add", other, self)
-
-    def __sub__(self, other: Operand) -> Sym:
-        return self.tape.op("sub", self, other)
-
-    def __rsub__(self, other: Operand) -> Sym:
-        return self.tape.op("sub", other, self)
-
-    def __mul__(self, other: Operand) -> Sym:
-        return self.tape.op("mul", self, other)
-
-    def __rmul__(self, other: Operand) -> Sym:
-        return self.tape.op("mul", other, self)
-
-    def __truediv__(self, other: Operand) -> Sym:
-        return self.tape.op("div", self, other)
-
-    def __rtruediv__(self, other: Operand) -> Sym:
-        return self.tape.op("div", other, self)
+    __add__, __radd__ = _operator("add"), _swapped("add")
+    __sub__, __rsub__ = _operator("sub"), _swapped("sub")
+    __mul__, __rmul__ = _operator("mul"), _swapped("mul")
+    __truediv__, __rtruediv__ = _operator("div"), _swapped("div")
+    __lt__, __le__ = _operator("lt"), _operator("le")
+    __gt__, __ge__ = _swapped("lt"), _swapped("le")
+    __eq__: Any = _operator("eq")
+    __ne__: Any = _operator("ne")
+    __and__, __or__ = _operator("and"), _operator("or")
 
     def __neg__(self) -> Sym:
         return self.tape.op("neg", self)
-
-    def __lt__(self, other: Operand) -> Sym:
-        return self.tape.op("lt", self, other)
-
-    def __le__(self, other: Operand) -> Sym:
-        return self.tape.op("le", self, other)
-
-    def __gt__(self, other: Operand) -> Sym:
-        return self.tape.op("lt", other, self)
-
-    def __ge__(self, other: Operand) -> Sym:
-        return self.tape.op("le", other, self)
-
-    def __eq__(self, other: Operand) -> Sym:  # type: ignore[override]
-        return self.tape.op("eq", self, other)
-
-    def __ne__(self, other: Operand) -> Sym:  # type: ignore[override]
-        return self.tape.op("ne", self, other)
-
-    def __and__(self, other: Operand) -> Sym:
-        return self.tape.op("and", self, other)
-
-    def __or__(self, other: Operand) -> Sym:
-        return self.tape.op("or", self, other)
 
     def __invert__(self) -> Sym:
         return self.tape.op("not", self)

@@ -56,12 +56,12 @@ class _Pooling(HybridBlock):
         ceil_mode: bool,
         global_pool: bool,
         pool_type: str,
-        layout: str,
+        layout: str | None,
         count_include_pad: bool | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        where, axes = type(self).__name__, self._axes or len(layout) - 2
+        where, axes = type(self).__name__, self._axes or len(layout or "NCHW") - 2
         window = sizes(where, "pool_size", pool_size, axes)
         self._kwargs: dict[str, Any] = {
             "kernel": window,
@@ -90,24 +90,28 @@ class _Pooling(HybridBlock):
         return f"{type(self).__name__}({', '.join(told)})"
 
 
-class MaxPool1D(_Pooling):
-    """The largest element of each window along one axis."""
-
-    _axes = 1
+class _MaxPool(_Pooling):
+    """What poolings by the largest element share: the order of their arguments but that of 3-D."""
 
     def __init__(
         self,
         pool_size: Any = 2,
         strides: Any = None,
         padding: Any = 0,
-        layout: str = "NCW",
+        layout: str | None = None,
         ceil_mode: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(pool_size, strides, padding, ceil_mode, False, "max", layout, **kwargs)
 
 
-class MaxPool2D(_Pooling):
+class MaxPool1D(_MaxPool):
+    """The largest element of each window along one axis."""
+
+    _axes = 1
+
+
+class MaxPool2D(_MaxPool):
     """The largest element of each window along two axes.
 
     >>> import gnomon as mx
@@ -117,36 +121,42 @@ class MaxPool2D(_Pooling):
 
     _axes = 2
 
-    def __init__(
-        self,
-        pool_size: Any = (2, 2),
-        strides: Any = None,
-        padding: Any = 0,
-        layout: str = "NCHW",
-        ceil_mode: bool = False,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(pool_size, strides, padding, ceil_mode, False, "max", layout, **kwargs)
 
-
-class MaxPool3D(_Pooling):
+class MaxPool3D(_MaxPool):
     """The largest element of each window along three axes."""
 
     _axes = 3
 
     def __init__(
         self,
-        pool_size: Any = (2, 2, 2),
+        pool_size: Any = 2,
         strides: Any = None,
         padding: Any = 0,
         ceil_mode: bool = False,
-        layout: str = "NCDHW",
+        layout: str | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(pool_size, strides, padding, ceil_mode, False, "max", layout, **kwargs)
+        super().__init__(pool_size, strides, padding, layout, ceil_mode, **kwargs)
 
 
-class AvgPool1D(_Pooling):
+class _AvgPool(_Pooling):
+    """What poolings by the mean share: the order of their arguments but that of 1-D."""
+
+    def __init__(
+        self,
+        pool_size: Any = 2,
+        strides: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        layout: str | None = None,
+        count_include_pad: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        how = ceil_mode, False, "avg", layout, count_include_pad
+        super().__init__(pool_size, strides, padding, *how, **kwargs)
+
+
+class AvgPool1D(_AvgPool):
     """The mean of each window along one axis."""
 
     _axes = 1
@@ -156,90 +166,61 @@ class AvgPool1D(_Pooling):
         pool_size: Any = 2,
         strides: Any = None,
         padding: Any = 0,
-        layout: str = "NCW",
+        layout: str | None = None,
         ceil_mode: bool = False,
         count_include_pad: bool = True,
         **kwargs: Any,
     ) -> None:
-        how = ceil_mode, False, "avg", layout, count_include_pad
+        how = ceil_mode, layout, count_include_pad
         super().__init__(pool_size, strides, padding, *how, **kwargs)
 
 
-class AvgPool2D(_Pooling):
+class AvgPool2D(_AvgPool):
     """The mean of each window along two axes."""
 
     _axes = 2
 
-    def __init__(
-        self,
-        pool_size: Any = (2, 2),
-        strides: Any = None,
-        padding: Any = 0,
-        ceil_mode: bool = False,
-        layout: str = "NCHW",
-        count_include_pad: bool = True,
-        **kwargs: Any,
-    ) -> None:
-        how = ceil_mode, False, "avg", layout, count_include_pad
-        super().__init__(pool_size, strides, padding, *how, **kwargs)
 
-
-class AvgPool3D(_Pooling):
+class AvgPool3D(_AvgPool):
     """The mean of each window along three axes."""
 
     _axes = 3
 
-    def __init__(
-        self,
-        pool_size: Any = (2, 2, 2),
-        strides: Any = None,
-        padding: Any = 0,
-        ceil_mode: bool = False,
-        layout: str = "NCDHW",
-        count_include_pad: bool = True,
-        **kwargs: Any,
-    ) -> None:
-        how = ceil_mode, False, "avg", layout, count_include_pad
-        super().__init__(pool_size, strides, padding, *how, **kwargs)
+
+class _GlobalPool(_Pooling):
+    """What poolings of all elements of a channel share."""
+
+    _pool_type = "max"
+
+    def __init__(self, layout: str | None = None, **kwargs: Any) -> None:
+        super().__init__(1, None, 0, True, True, self._pool_type, layout, **kwargs)
 
 
-class GlobalMaxPool1D(_Pooling):
+class GlobalMaxPool1D(_GlobalPool):
     """The largest element of each channel."""
 
     _axes = 1
 
-    def __init__(self, layout: str = "NCW", **kwargs: Any) -> None:
-        super().__init__(1, None, 0, True, True, "max", layout, **kwargs)
 
-
-class GlobalMaxPool2D(_Pooling):
+class GlobalMaxPool2D(_GlobalPool):
     """The largest element of each channel."""
 
     _axes = 2
 
-    def __init__(self, layout: str = "NCHW", **kwargs: Any) -> None:
-        super().__init__(1, None, 0, True, True, "max", layout, **kwargs)
 
-
-class GlobalMaxPool3D(_Pooling):
+class GlobalMaxPool3D(_GlobalPool):
     """The largest element of each channel."""
 
     _axes = 3
 
-    def __init__(self, layout: str = "NCDHW", **kwargs: Any) -> None:
-        super().__init__(1, None, 0, True, True, "max", layout, **kwargs)
 
-
-class GlobalAvgPool1D(_Pooling):
+class GlobalAvgPool1D(_GlobalPool):
     """The mean of each channel."""
 
-    _axes = 1
-
-    def __init__(self, layout: str = "NCW", **kwargs: Any) -> None:
-        super().__init__(1, None, 0, True, True, "avg", layout, **kwargs)
+    _axes, _pool_type = 1, "avg"
 
 
-class GlobalAvgPool2D(_Pooling):
+class GlobalAvgPool2D(_GlobalPool):
     """The mean of each channel.
 
     >>> import gnomon as mx
@@ -247,16 +228,10 @@ class GlobalAvgPool2D(_Pooling):
     (1, 3, 1, 1)
     """
 
-    _axes = 2
-
-    def __init__(self, layout: str = "NCHW", **kwargs: Any) -> None:
-        super().__init__(1, None, 0, True, True, "avg", layout, **kwargs)
+    _axes, _pool_type = 2, "avg"
 
 
-class GlobalAvgPool3D(_Pooling):
+class GlobalAvgPool3D(_GlobalPool):
     """The mean of each channel."""
 
-    _axes = 3
-
-    def __init__(self, layout: str = "NCDHW", **kwargs: Any) -> None:
-        super().__init__(1, None, 0, True, True, "avg", layout, **kwargs)
+    _axes, _pool_type = 3, "avg"

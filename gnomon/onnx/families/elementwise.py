@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import math
+import re
 from typing import Any
 
 from gnomon.onnx.reader import OnnxCall, Reader, dtype_of
@@ -81,67 +83,44 @@ def cast(r: Reader, x: Any, dtype: str) -> Any:
 # made of several -------------------------------------------------------------------------------
 
 
-@writes("square", "Mul")
-def write_square(w: Writer, x: Call) -> str:
-    return w.op("Mul", x.inputs[0], x.inputs[0])
+_FORMULAS = {
+    "cbrt": "Mul(Sign(x), Pow(Abs(x), 1 / 3))",
+    "clip": "Clip(x, a_min, a_max)",
+    "degrees": "Mul(x, 180 / pi)",
+    "expm1": "Sub(Exp(x), 1)",
+    "fix trunc": "Mul(Sign(x), Floor(Abs(x)))",
+    "log10": "Mul(Log(x), 1 / log(10))",
+    "log1p": "Log(Add(x, 1))",
+    "log2": "Mul(Log(x), 1 / log(2))",
+    "radians": "Mul(x, pi / 180)",
+    "rcbrt": "Reciprocal(Mul(Sign(x), Pow(Abs(x), 1 / 3)))",
+    "rint": "Ceil(Sub(x, 0.5))",
+    "round": "Mul(Sign(x), Floor(Add(Abs(x), 0.5)))",
+    "rsqrt": "Reciprocal(Sqrt(x))",
+    "square": "Mul(x, x)",
+    "_contrib_quadratic": "Add(Mul(Add(Mul(a, x), b), x), c)",
+}
 
 
-@writes("rsqrt", "Sqrt Reciprocal")
-def write_rsqrt(w: Writer, x: Call) -> str:
-    return w.op("Reciprocal", w.op("Sqrt", x.inputs[0]))
+def _written(w: Writer, x: Call, term: ast.expr) -> str:
+    """A formula of ONNX's operators on `x`; the rest are numbers, made of parameters by name."""
+    match term:
+        case ast.Name("x"):
+            return x.inputs[0]
+        case ast.Call(ast.Name(name), terms) if name[0].isupper():
+            return w.op(name, *(_written(w, x, each) for each in terms))
+    known = {"log": math.log, "pi": math.pi, **{name: getattr(x.op, name) for name in x.op.fields}}
+    return w.const(eval(ast.unparse(term), known), x.dtype())
 
 
-def _cube_root(w: Writer, x: Call) -> str:
-    third = w.const(1 / 3, x.dtype())
-    return w.op("Mul", w.op("Sign", *x.inputs), w.op("Pow", w.op("Abs", *x.inputs), third))
+def _write_formula(names: str, formula: str) -> None:
+    tree = ast.parse(formula, mode="eval").body
+    used = dict.fromkeys(re.findall(r"[A-Z]\w+", formula)[::-1])
+    writes(names, " ".join(used))(lambda w, x: _written(w, x, tree))
 
 
-@writes("cbrt", "Sign Abs Pow Mul")
-def write_cbrt(w: Writer, x: Call) -> str:
-    return _cube_root(w, x)
-
-
-@writes("rcbrt", "Sign Abs Pow Mul Reciprocal")
-def write_rcbrt(w: Writer, x: Call) -> str:
-    return w.op("Reciprocal", _cube_root(w, x))
-
-
-@writes("log2 log10", "Log Mul")
-def write_log_base(w: Writer, x: Call) -> str:
-    factor = 1 / math.log(2 if x.op.name == "log2" else 10)
-    return w.op("Mul", w.op("Log", *x.inputs), w.const(factor, x.dtype()))
-
-
-@writes("log1p", "Add Log")
-def write_log1p(w: Writer, x: Call) -> str:
-    return w.op("Log", w.op("Add", *x.inputs, w.const(1, x.dtype())))
-
-
-@writes("expm1", "Exp Sub")
-def write_expm1(w: Writer, x: Call) -> str:
-    return w.op("Sub", w.op("Exp", *x.inputs), w.const(1, x.dtype()))
-
-
-@writes("degrees radians", "Mul")
-def write_angle(w: Writer, x: Call) -> str:
-    factor = 180 / math.pi if x.op.name == "degrees" else math.pi / 180
-    return w.op("Mul", *x.inputs, w.const(factor, x.dtype()))
-
-
-@writes("fix trunc", "Sign Abs Floor Mul")
-def write_trunc(w: Writer, x: Call) -> str:
-    return w.op("Mul", w.op("Sign", *x.inputs), w.op("Floor", w.op("Abs", *x.inputs)))
-
-
-@writes("round", "Sign Abs Add Floor Mul")
-def write_round(w: Writer, x: Call) -> str:
-    up = w.op("Add", w.op("Abs", *x.inputs), w.const(0.5, x.dtype()))
-    return w.op("Mul", w.op("Sign", *x.inputs), w.op("Floor", up))
-
-
-@writes("rint", "Sub Ceil")
-def write_rint(w: Writer, x: Call) -> str:
-    return w.op("Ceil", w.op("Sub", *x.inputs, w.const(0.5, x.dtype())))
+for _names, _formula in _FORMULAS.items():
+    _write_formula(_names, _formula)
 
 
 @reads("Round", elementwise=True)
@@ -152,12 +131,6 @@ def read_round(r: Reader, n: OnnxCall) -> Any:
     floor = r.op("floor", x)
     half = r.op("_equal_scalar", r.op("elemwise_sub", x, floor), scalar=0.5)
     return r.op("where", half, even, r.op("round", x))
-
-
-@writes("clip", "Clip")
-def write_clip(w: Writer, x: Call) -> str:
-    low, high = (w.const(v, x.dtype()) for v in (x.op.a_min, x.op.a_max))
-    return w.op("Clip", x.inputs[0], low, high)
 
 
 @reads("Clip", elementwise=True)
@@ -198,13 +171,6 @@ def write_div_sqrt_dim(w: Writer, x: Call) -> str:
     if not isinstance(size, int):
         raise Unsupported("the size of its last axis must be fixed")
     return w.op("Div", *x.inputs, w.const(math.sqrt(size), x.dtype()))
-
-
-@writes("_contrib_quadratic", "Mul Add")
-def write_quadratic(w: Writer, x: Call) -> str:
-    a, b, c = (w.const(v, x.dtype()) for v in (x.op.a, x.op.b, x.op.c))
-    inner = w.op("Add", w.op("Mul", x.inputs[0], a), b)
-    return w.op("Add", w.op("Mul", inner, x.inputs[0]), c)
 
 
 # two operands ----------------------------------------------------------------------------------

@@ -20,7 +20,9 @@ FIRST_TO_LAST, LAST_TO_FIRST = (0, 2, 3, 1), (0, 3, 1, 2)  # the axes of picture
 class Convolution(Op):
     """`weight` laid on every window of `data`, in 1, 2 or 3 dimensions, plus `bias`."""
 
-    kernel: Dims = param(low=1, doc="Size of the window: (w), (h, w) or (d, h, w).")
+    kernel: Dims = param(
+        low=1, lengths=(1, 2, 3), doc="Size of the window: (w), (h, w), (d, h, w)."
+    )
     stride: Dims = param((), low=1, doc="Distance of neighbouring windows; 1 where empty.")
     dilate: Dims = param((), low=1, doc="Distance of a window's elements; 1 where empty.")
     pad: Dims = param((), low=0, doc="Zeros around the data; none where empty.")
@@ -35,8 +37,6 @@ class Convolution(Op):
     )
 
     def check(self) -> None:
-        if not 1 <= len(self.kernel) <= 3:
-            raise ParamError(complaint(self.name, "kernel", "1, 2 or 3 numbers", self.kernel))
         window.per_axis(self, "stride", 1, len(self.kernel))
         window.per_axis(self, "dilate", 1, len(self.kernel))
         window.per_axis(self, "pad", 0, len(self.kernel))

@@ -17,7 +17,7 @@ from gnomon.ground.record import cached_property, record
 from gnomon.native.serve import served
 from gnomon.ops.case import case
 from gnomon.ops.host import Array, HostOp, pooled
-from gnomon.ops.infer import Shapes, Types
+from gnomon.ops.infer import Shapes, one_dtype
 from gnomon.ops.nn.ctc_ways import LOG_HUGE, NEVER, backwards, forwards
 from gnomon.ops.op import op
 from gnomon.ops.param import param
@@ -139,6 +139,7 @@ class CTCLoss(HostOp):
              use_label_lengths=True, differentiable=(0,)),
         case((3, 1, 3), [[0, 0]], differentiable=(0,)),
     )  # fmt: skip
+    types = one_dtype("data", "output0", kinds="f", output1=float64)
 
     def arguments(self) -> tuple[str, ...]:
         asked = (self.use_data_lengths, self.use_label_lengths)
@@ -151,11 +152,6 @@ class CTCLoss(HostOp):
         for name in (*self.arguments()[2:], "output0"):
             s[name] = (batch,)
         s["output1"] = s["data"]
-
-    def types(self, t: Types) -> None:
-        t.same("data", "output0")
-        t.check("data", "f")
-        t["output1"] = float64
 
     def aligned(self, data: Array, label: Array, lengths: tuple[Array, ...]) -> Aligned:
         """The inputs as the algorithm takes them.

@@ -17,7 +17,9 @@ from gnomon.ops.param import Dims, param
 class Deconvolution(Op):
     """`weight` added up at every place, times the element of `data` there, plus `bias`."""
 
-    kernel: Dims = param(low=1, doc="Size of the window: (w), (h, w) or (d, h, w).")
+    kernel: Dims = param(
+        low=1, lengths=(1, 2, 3), doc="Size of the window: (w), (h, w), (d, h, w)."
+    )
     stride: Dims = param((), low=1, doc="Distance of neighbouring windows; 1 where empty.")
     dilate: Dims = param((), low=1, doc="Distance of a window's elements; 1 where empty.")
     pad: Dims = param((), low=0, doc="What is cut off around the output; nothing where empty.")
@@ -34,8 +36,6 @@ class Deconvolution(Op):
     layout: str | None = param(None, choices=LAYOUTS, doc="Only the default: channels first.")
 
     def check(self) -> None:
-        if not 1 <= len(self.kernel) <= 3:
-            raise ParamError(complaint(self.name, "kernel", "1, 2 or 3 numbers", self.kernel))
         for name, default in (("stride", 1), ("dilate", 1), ("pad", 0), ("adj", 0)):
             window.per_axis(self, name, default, len(self.kernel))
         if any(self.target_shape):

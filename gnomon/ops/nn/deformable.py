@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gnomon.base import ParamError, complaint
 from gnomon.dtype import int64
 from gnomon.expr import call, ext, fn
 from gnomon.expr.node import Expr, cast
@@ -16,12 +15,13 @@ from gnomon.ops.infer import Shapes
 from gnomon.ops.nn.convolution import Convolution
 from gnomon.ops.nn.spatial import inside, within
 from gnomon.ops.op import op
-from gnomon.ops.param import param
+from gnomon.ops.param import Dims, param
 
 
 class Deformable(Convolution):
     """What both share: columns of pixels at deformed places, and their product with `weight`."""
 
+    kernel: Dims = param(low=1, lengths=(2,), doc="Size of the window: (h, w).")
     layout: str | None = param(
         None, choices=("NCDHW", "NCHW", "NCW"), doc="Order of the axes; channels come first."
     )
@@ -33,11 +33,6 @@ class Deformable(Convolution):
         "workspace", "no_bias", "im2col_step",
     )  # fmt: skip
     further: tuple[str, ...] = ("offset",)
-
-    def check(self) -> None:
-        super().check()
-        if len(self.kernel) != 2:
-            raise ParamError(complaint(self.name, "kernel", "2 numbers", self.kernel))
 
     def arguments(self) -> tuple[str, ...]:
         names = ("data", *self.further, "weight", "bias")

@@ -8,7 +8,6 @@ from functools import partial
 
 import numpy as np
 
-from gnomon.base import ParamError, complaint
 from gnomon.ground.record import record
 from gnomon.ops.case import case
 from gnomon.ops.host import Array
@@ -290,7 +289,7 @@ class RROIAlign(Regions):
     Arbitrary-Oriented Scene Text Detection via Rotation Proposals, 2018.)
     """
 
-    pooled_size: Dims = param(low=1, doc="Rows and columns of parts.")
+    pooled_size: Dims = param(low=1, lengths=(2,), doc="Rows and columns of parts.")
     spatial_scale: float = param(doc="Size of `data` as a share of what `rois` speak of.")
     sampling_ratio: int = param(
         -1, high=MOST, doc="Samples along a side of a part; a pixel each if not > 0."
@@ -300,10 +299,6 @@ class RROIAlign(Regions):
         case((2, 2, 6, 7), TURNED, pooled_size=(1, 2), spatial_scale=1, sampling_ratio=3,
              differentiable=(0,)),
     )  # fmt: skip
-
-    def check(self) -> None:
-        if len(self.pooled_size) != 2:
-            raise ParamError(complaint(self.name, "pooled_size", "2 numbers", self.pooled_size))
 
     def parts(self) -> Array:
         return np.zeros(self.pooled_size, np.int64)

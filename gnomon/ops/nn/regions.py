@@ -11,7 +11,7 @@ from gnomon.dtype import int64
 from gnomon.native.serve import served
 from gnomon.ops.case import case
 from gnomon.ops.host import Array, HostOp, pooled
-from gnomon.ops.infer import Shapes, Types
+from gnomon.ops.infer import Shapes, one_dtype
 from gnomon.ops.nn.roi_maxima import maxima
 from gnomon.ops.op import op
 from gnomon.ops.param import Dims, param
@@ -31,23 +31,15 @@ class ROIPooling(HostOp):
     region of no image; one of NaN and minus infinity alone gives the lowest float32.
     """
 
-    pooled_size: Dims = param(low=1, doc="Rows and columns of parts.")
+    pooled_size: Dims = param(low=1, lengths=(2,), doc="Rows and columns of parts.")
     spatial_scale: float = param(doc="Size of `data` as a share of what `rois` speak of.")
     num_visible_outputs = 1  # the other says where maxima lie
-
-    def check(self) -> None:
-        if len(self.pooled_size) != 2:
-            raise ParamError(complaint(self.name, "pooled_size", "2 numbers", self.pooled_size))
+    types = one_dtype("data", "rois", "output", kinds="f", maxidx=int64)
 
     def shapes(self, s: Shapes) -> None:
         s["rois"] = (-1, 5)
         s["output"] = (s.need("rois")[0], s.rank("data", 4)[1], *self.pooled_size)
         s["maxidx"] = s.need("output")
-
-    def types(self, t: Types) -> None:
-        t.same("data", "rois", "output")
-        t.check("data", "f")
-        t["maxidx"] = int64
 
     def parts(self, first: Array, last: Array, count: int, size: int) -> Array:
         """Where parts of regions begin and end along a side, (regions, 2, count)."""
@@ -97,6 +89,7 @@ class Correlation(HostOp):
         case((1, 2, 6, 7), (1, 2, 6, 7), kernel_size=3, max_displacement=2, stride2=2, pad_size=3),
         case((1, 1, 5, 5), (1, 1, 5, 5), stride1=2, pad_size=1, is_multiply=False),
     )
+    types = one_dtype(kinds="f")
 
     def check(self) -> None:
         if self.kernel_size % 2 == 0:
@@ -121,10 +114,6 @@ class Correlation(HostOp):
         if any(m < 1 and d != -1 for m, d in zip(sizes, space, strict=True)):
             raise s.refuse("data1", "room for a patch and its displacements", tuple(space))
         s["output"] = (n, len(self.steps) ** 2, *sizes)
-
-    def types(self, t: Types) -> None:
-        t.same()
-        t.check("data1", "f")
 
     def padded(self, data: Array) -> Array:
         """`data` with zeros around it."""

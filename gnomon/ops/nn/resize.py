@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from gnomon.base import ParamError, complaint
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr
 from gnomon.ops.case import case
@@ -20,17 +19,15 @@ Sizes = tuple[int, int]
 class AdaptiveAvgPooling2D(Op):
     """Means of regions that together are the whole image, `output_size` of them along the axes."""
 
-    output_size: Dims = param((), low=1, doc="Rows and columns of the result; one each if empty.")
+    output_size: Dims = param(
+        (), low=1, lengths=(0, 1, 2), doc="Rows and columns of the result; one each if empty."
+    )
     cases = (
         case((2, 3, 5, 7), output_size=(3, 2)),
         case((1, 2, 4, 4), output_size=2),
         case((2, 1, 3, 2)),
         case((1, 1, 2, 3), output_size=(5, 4)),
     )
-
-    def check(self) -> None:
-        if len(self.output_size) > 2:
-            raise ParamError(complaint(self.name, "output_size", "1 or 2 sizes", self.output_size))
 
     @property
     def sizes(self) -> Sizes:

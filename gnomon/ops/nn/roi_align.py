@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gnomon.base import ParamError, complaint
 from gnomon.ops.case import case
 from gnomon.ops.host import Array
 from gnomon.ops.infer import UNKNOWN, Shapes
@@ -27,7 +26,7 @@ class ROIAlign(Crossed):
     pixels. There is no gradient of `rois`. (He et al., Mask R-CNN, 2017.)
     """
 
-    pooled_size: Dims = param(low=1, doc="Rows and columns of parts.")
+    pooled_size: Dims = param(low=1, lengths=(2,), doc="Rows and columns of parts.")
     spatial_scale: float = param(doc="Size of `data` as a share of what `rois` speak of.")
     sample_ratio: int = param(
         -1, high=MOST, doc="Samples along a side of a part; a pixel each if not > 0."
@@ -41,10 +40,6 @@ class ROIAlign(Crossed):
         case((2, 3, 4, 4), (0, 5), pooled_size=(2, 2), spatial_scale=1, differentiable=(0,)),
         case((2, 0, 4, 4), CASE, pooled_size=(2, 2), spatial_scale=1, differentiable=()),
     )  # fmt: skip
-
-    def check(self) -> None:
-        if len(self.pooled_size) != 2:
-            raise ParamError(complaint(self.name, "pooled_size", "2 numbers", self.pooled_size))
 
     @property
     def groups(self) -> int:

@@ -146,14 +146,11 @@ class Crop(Op):
     """The part of an image (N, C, h, w) of the size of a second one, or of `h_w`."""
 
     num_args: int = param(low=1, high=2, doc="1 or 2: whether another image gives the size.")
-    offset: Dims = param((0, 0), low=0, doc="Rows and columns before the part.")
-    h_w: Dims = param((0, 0), low=0, doc="Rows and columns of the part, without a second image.")
+    offset: Dims = param((0, 0), low=0, lengths=(2,), doc="Rows and columns before the part.")
+    h_w: Dims = param(
+        (0, 0), low=0, lengths=(2,), doc="Rows and columns of the part, without a second image."
+    )
     center_crop: bool = param(False, doc="Take the middle.")
-
-    def check(self) -> None:
-        for name in ("offset", "h_w"):
-            if len(getattr(self, name)) != 2:
-                raise ParamError(complaint(self.name, name, "2 numbers", getattr(self, name)))
 
     def shapes(self, s: Shapes) -> None:
         n, c, *space = s.rank("arg0", 4)

@@ -18,7 +18,7 @@ from gnomon.expr import ext
 from gnomon.ground.record import record
 from gnomon.native.serve import served
 from gnomon.ops.host import Array, HostOp, pooled
-from gnomon.ops.infer import Types
+from gnomon.ops.infer import one_dtype
 from gnomon.ops.nn.span_taps import (
     of_regions,
     sampled_parts,
@@ -120,6 +120,7 @@ class Regions(HostOp):
     """
 
     brief = 1 << 20  # elements that take less time than to get at Python's lock on a worker
+    types = one_dtype(kinds="f")
 
     @property
     def groups(self) -> int:
@@ -141,10 +142,6 @@ class Regions(HostOp):
     def classes(self, *more: Array) -> int:
         """How many classes of channels there are, each with parts of its own."""
         return 1
-
-    def types(self, t: Types) -> None:
-        t.same()
-        t.check("data", "f")
 
     def images(self, rois: Array, count: int) -> Array:
         """The image of each region; one below 0 is none.

@@ -14,7 +14,7 @@ from gnomon import dtype as dt
 from gnomon.expr.term import Arena, Term
 from gnomon.plan import ir
 from gnomon.plan.gpu.grid import address
-from gnomon.plan.ir import Fold, Let, Put
+from gnomon.plan.ir import Fold, Let, Put, every
 from gnomon.plan.operand import Operand
 from gnomon.plan.schedule import stride
 from gnomon.plan.scratch import TASK
@@ -103,13 +103,11 @@ def row_moves(arena: Arena, body: ir.Body, variable: int, width: int) -> Moves:
 
 def roots(body: ir.Body) -> Iterable[Term]:
     """What the statements of a body compute."""
-    for stmt in body:
+    for stmt in every(body):
         if isinstance(stmt, Let):
             yield stmt.term
         elif isinstance(stmt, Fold):
             yield from stmt.terms
-            for inside in stmt.bodies:
-                yield from roots(inside)
         else:
             yield from (stmt.offset, stmt.value)
 

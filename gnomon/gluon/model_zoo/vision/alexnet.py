@@ -6,8 +6,9 @@ from typing import Any
 
 from gnomon.context import cpu
 from gnomon.gluon import nn
-from gnomon.gluon.block import HybridBlock
+from gnomon.gluon.block import HybridBlock  # noqa: F401  MXNet's has it
 from gnomon.gluon.model_zoo.model_store import ROOT, load_pretrained
+from gnomon.gluon.model_zoo.vision.network import Network
 
 __all__ = ["AlexNet", "alexnet"]
 
@@ -21,7 +22,7 @@ LAYERS = (
 )
 
 
-class AlexNet(HybridBlock):
+class AlexNet(Network):
     """Five convolutions and three dense layers, for images 224 wide."""
 
     def __init__(self, classes: int = 1000, **kwargs: Any) -> None:
@@ -39,11 +40,7 @@ class AlexNet(HybridBlock):
                 self.features.add(nn.MaxPool2D(pool_size=3, strides=2))
         self.features.add(nn.Flatten())
         for _ in range(2):
-            self.features.add(nn.Dense(4096, activation="relu"))
-            self.features.add(nn.Dropout(0.5))
-
-    def hybrid_forward(self, F: Any, x: Any) -> Any:
-        return self.output(self.features(x))
+            self.features.add(nn.Dense(4096, activation="relu"), nn.Dropout(0.5))
 
 
 def alexnet(

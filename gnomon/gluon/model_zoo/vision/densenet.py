@@ -10,6 +10,7 @@ from gnomon.gluon import nn
 from gnomon.gluon.block import HybridBlock
 from gnomon.gluon.contrib.nn import HybridConcurrent, Identity
 from gnomon.gluon.model_zoo.model_store import ROOT, load_pretrained, named
+from gnomon.gluon.model_zoo.vision.network import Network, beside, chain, relu
 
 # number of layers -> first channels, channels a layer, layers of each block
 densenet_spec = {
@@ -20,27 +21,21 @@ densenet_spec = {
 }
 
 
-def _add_unit(out: nn.HybridSequential, channels: int, **how: Any) -> None:
+def _unit(channels: int, **how: Any) -> tuple[HybridBlock, ...]:
     """Normalization, activation, convolution."""
-    out.add(nn.BatchNorm())
-    out.add(nn.Activation("relu"))
-    out.add(nn.Conv2D(channels, use_bias=False, **how))
+    return nn.BatchNorm(), relu(), nn.Conv2D(channels, use_bias=False, **how)
 
 
 def _layer(growth: int, bn_size: int, dropout: float) -> HybridConcurrent:
     """What comes in, and beside it the new channels."""
-    new = nn.HybridSequential(prefix="")
-    _add_unit(new, bn_size * growth, kernel_size=1)
-    _add_unit(new, growth, kernel_size=3, padding=1)
+    narrow = _unit(bn_size * growth, kernel_size=1)
+    new = chain(*narrow, *_unit(growth, kernel_size=3, padding=1))
     if dropout:
         new.add(nn.Dropout(dropout))
-    both = HybridConcurrent(axis=1, prefix="")
-    both.add(Identity())
-    both.add(new)
-    return both
+    return beside(Identity(), new)
 
 
-class DenseNet(HybridBlock):
+class DenseNet(Network):
     """DenseNet.
 
     Args:
@@ -64,22 +59,18 @@ class DenseNet(HybridBlock):
     ) -> None:
         super().__init__(**kwargs)
         with self.name_scope():
-            self.features = nn.HybridSequential(prefix="")
-            self.features.add(nn.Conv2D(num_init_features, 7, 2, 3, use_bias=False))
-            self.features.add(nn.BatchNorm())
-            self.features.add(nn.Activation("relu"))
-            self.features.add(nn.MaxPool2D(pool_size=3, strides=2, padding=1))
+            first = nn.Conv2D(num_init_features, 7, 2, 3, use_bias=False)
+            pool = nn.MaxPool2D(pool_size=3, strides=2, padding=1)
+            self.features = chain(first, nn.BatchNorm(), relu(), pool)
             channels = num_init_features
             for k, count in enumerate(block_config):
                 self._add_block(f"stage{k + 1}_", count, growth_rate, bn_size, dropout)
                 channels += count * growth_rate
                 if k != len(block_config) - 1:
-                    channels //= 2
-                    self._add_transition(channels)
-            self.features.add(nn.BatchNorm())
-            self.features.add(nn.Activation("relu"))
-            self.features.add(nn.AvgPool2D(pool_size=7))
-            self.features.add(nn.Flatten())
+                    channels //= 2  # half the channels, half the size
+                    unit = _unit(channels, kernel_size=1)
+                    self.features.add(chain(*unit, nn.AvgPool2D(pool_size=2, strides=2)))
+            self.features.add(nn.BatchNorm(), relu(), nn.AvgPool2D(pool_size=7), nn.Flatten())
             self.output = nn.Dense(classes)
 
     def _add_block(
@@ -90,16 +81,6 @@ class DenseNet(HybridBlock):
             for _ in range(count):
                 block.add(_layer(growth, bn_size, dropout))
         self.features.add(block)
-
-    def _add_transition(self, channels: int) -> None:
-        """Half the channels, half the size."""
-        between = nn.HybridSequential(prefix="")
-        _add_unit(between, channels, kernel_size=1)
-        between.add(nn.AvgPool2D(pool_size=2, strides=2))
-        self.features.add(between)
-
-    def hybrid_forward(self, F: Any, x: Any) -> Any:
-        return self.output(self.features(x))
 
 
 def get_densenet(

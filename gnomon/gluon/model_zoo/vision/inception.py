@@ -6,9 +6,10 @@ from typing import Any
 
 from gnomon.context import cpu
 from gnomon.gluon import nn
-from gnomon.gluon.block import HybridBlock
+from gnomon.gluon.block import HybridBlock  # noqa: F401  MXNet's has it
 from gnomon.gluon.contrib.nn import HybridConcurrent
 from gnomon.gluon.model_zoo.model_store import ROOT, load_pretrained
+from gnomon.gluon.model_zoo.vision.network import Network, beside, chain, relu
 
 __all__ = ["Inception3", "inception_v3", "make_aux"]
 
@@ -22,21 +23,14 @@ ROW, COLUMN = ((1, 7), 1, (0, 3)), ((7, 1), 1, (3, 0))
 
 def _conv(channels: int, kernel: Any, stride: int = 1, padding: Any = 0) -> nn.HybridSequential:
     """Convolution, normalization, activation."""
-    out = nn.HybridSequential(prefix="")
-    out.add(nn.Conv2D(channels, kernel, stride, padding, use_bias=False))
-    out.add(nn.BatchNorm(epsilon=0.001))
-    out.add(nn.Activation("relu"))
-    return out
+    conv = nn.Conv2D(channels, kernel, stride, padding, use_bias=False)
+    return chain(conv, nn.BatchNorm(epsilon=0.001), relu())
 
 
 def _branch(pool: str | None, *convs: Conv) -> nn.HybridSequential:
     """Pooling, if any, and convolutions one after the other."""
-    out = nn.HybridSequential(prefix="")
-    if pool:
-        out.add(POOLS[pool]())
-    for conv in convs:
-        out.add(_conv(*conv))
-    return out
+    pools = [POOLS[pool]()] if pool else []
+    return chain(*pools, *[_conv(*conv) for conv in convs])
 
 
 def _joined(prefix: str, *branches: tuple[Any, ...]) -> HybridConcurrent:
@@ -84,13 +78,9 @@ def _e(prefix: str) -> HybridConcurrent:
     with out.name_scope():
         out.add(_branch(None, (320, 1)))
         for convs in (((384, 1),), ((448, 1), (384, 3, 1, 1))):
-            split = HybridConcurrent(axis=1, prefix="")
-            part = nn.HybridSequential(prefix="")
-            part.add(_branch(None, *convs))
-            part.add(split)
-            split.add(_branch(None, (384, (1, 3), 1, (0, 1))))
-            split.add(_branch(None, (384, (3, 1), 1, (1, 0))))
-            out.add(part)
+            whole = _branch(None, *convs)
+            row, column = _conv(384, (1, 3), 1, (0, 1)), _conv(384, (3, 1), 1, (1, 0))
+            out.add(chain(whole, beside(chain(row), chain(column))))
         out.add(_branch("avg", (192, 1)))
     return out
 
@@ -101,15 +91,12 @@ def make_aux(classes: int) -> nn.HybridSequential:
     >>> make_aux(10)[4]
     Dense(None -> 10, linear)
     """
-    out = nn.HybridSequential(prefix="")
-    for part in (nn.AvgPool2D(pool_size=5, strides=3), _conv(128, 1), _conv(768, 5)):
-        out.add(part)
-    out.add(nn.Flatten())
-    out.add(nn.Dense(classes))
-    return out
+    convs = _conv(128, 1), _conv(768, 5)
+    pool = nn.AvgPool2D(pool_size=5, strides=3)
+    return chain(pool, *convs, nn.Flatten(), nn.Dense(classes))
 
 
-class Inception3(HybridBlock):
+class Inception3(Network):
     """Inception version 3, for images 299 wide.
 
     Args:
@@ -119,25 +106,16 @@ class Inception3(HybridBlock):
     def __init__(self, classes: int = 1000, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         with self.name_scope():
-            self.features = nn.HybridSequential(prefix="")
-            for part in (_conv(32, 3, 2), _conv(32, 3), _conv(64, 3, 1, 1), POOLS["max"]()):
-                self.features.add(part)
-            for part in (_conv(80, 1), _conv(192, 3), POOLS["max"]()):
-                self.features.add(part)
+            self.features = chain(_conv(32, 3, 2), _conv(32, 3), _conv(64, 3, 1, 1), POOLS["max"]())
+            self.features.add(_conv(80, 1), _conv(192, 3), POOLS["max"]())
             for number, pooled in enumerate((32, 64, 64), 1):
                 self.features.add(_a(pooled, f"A{number}_"))
             self.features.add(_b("B_"))
             for number, width in enumerate((128, 160, 160, 192), 1):
                 self.features.add(_c(width, f"C{number}_"))
-            self.features.add(_d("D_"))
-            self.features.add(_e("E1_"))
-            self.features.add(_e("E2_"))
-            self.features.add(nn.AvgPool2D(pool_size=8))
-            self.features.add(nn.Dropout(0.5))
+            self.features.add(_d("D_"), _e("E1_"), _e("E2_"))
+            self.features.add(nn.AvgPool2D(pool_size=8), nn.Dropout(0.5))
             self.output = nn.Dense(classes)
-
-    def hybrid_forward(self, F: Any, x: Any) -> Any:
-        return self.output(self.features(x))
 
 
 def inception_v3(

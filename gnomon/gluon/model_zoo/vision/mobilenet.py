@@ -8,6 +8,7 @@ from gnomon.context import cpu
 from gnomon.gluon import nn
 from gnomon.gluon.block import HybridBlock
 from gnomon.gluon.model_zoo.model_store import ROOT, load_pretrained, named
+from gnomon.gluon.model_zoo.vision.network import Network, chain, relu
 
 # channels between the two convolutions of a pair, channels after it, stride
 PAIRS = (
@@ -43,7 +44,7 @@ def _add_conv(
     out.add(nn.Conv2D(channels, kernel, stride, pad, groups=groups, use_bias=False))
     out.add(nn.BatchNorm(scale=True))
     if active:
-        out.add(RELU6() if relu6 else nn.Activation("relu"))
+        out.add(RELU6() if relu6 else relu())
 
 
 class LinearBottleneck(HybridBlock):
@@ -70,7 +71,7 @@ class LinearBottleneck(HybridBlock):
         return F.elemwise_add(out, x) if self.use_shortcut else out
 
 
-class MobileNet(HybridBlock):
+class MobileNet(Network):
     """MobileNet.
 
     Args:
@@ -81,22 +82,18 @@ class MobileNet(HybridBlock):
     def __init__(self, multiplier: float = 1.0, classes: int = 1000, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         with self.name_scope():
-            self.features = nn.HybridSequential(prefix="")
+            self.features = chain()
             with self.features.name_scope():
                 _add_conv(self.features, int(32 * multiplier), 3, 2, 1)
                 for single, channels, stride in PAIRS:
                     width = int(single * multiplier)
                     _add_conv(self.features, width, 3, stride, 1, groups=width)
                     _add_conv(self.features, int(channels * multiplier))
-                self.features.add(nn.GlobalAvgPool2D())
-                self.features.add(nn.Flatten())
+                self.features.add(nn.GlobalAvgPool2D(), nn.Flatten())
             self.output = nn.Dense(classes)
 
-    def hybrid_forward(self, F: Any, x: Any) -> Any:
-        return self.output(self.features(x))
 
-
-class MobileNetV2(HybridBlock):
+class MobileNetV2(Network):
     """MobileNet with inverted residuals.
 
     Args:
@@ -118,11 +115,8 @@ class MobileNetV2(HybridBlock):
                 self.features.add(nn.GlobalAvgPool2D())
             self.output = nn.HybridSequential(prefix="output_")
             with self.output.name_scope():
-                self.output.add(nn.Conv2D(classes, 1, use_bias=False, prefix="pred_"))
-                self.output.add(nn.Flatten())
-
-    def hybrid_forward(self, F: Any, x: Any) -> Any:
-        return self.output(self.features(x))
+                last = nn.Conv2D(classes, 1, use_bias=False, prefix="pred_")
+                self.output.add(last, nn.Flatten())
 
 
 def _version(multiplier: float) -> str:

@@ -9,6 +9,7 @@ from gnomon.context import cpu
 from gnomon.gluon import nn
 from gnomon.gluon.block import HybridBlock
 from gnomon.gluon.model_zoo.model_store import ROOT, load_pretrained, named
+from gnomon.gluon.model_zoo.vision.network import Network, chain, relu
 
 
 def _conv3x3(channels: int, stride: int, in_channels: int) -> nn.Conv2D:
@@ -42,17 +43,14 @@ class BlockV1(HybridBlock):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.body = nn.HybridSequential(prefix="")
-        self._fill(channels, stride, in_channels)
+        self.body = chain(*self._layers(channels, stride, in_channels))
+        self.downsample = None
         if downsample:
-            self.downsample = nn.HybridSequential(prefix="")
-            self.downsample.add(_shortcut(channels, stride, in_channels))
-            self.downsample.add(nn.BatchNorm())
-        else:
-            self.downsample = None
+            self.downsample = chain(_shortcut(channels, stride, in_channels), nn.BatchNorm())
 
-    def _fill(self, channels: int, stride: int, in_channels: int) -> None:
-        """Hook: make the body."""
+    def _layers(self, channels: int, stride: int, in_channels: int) -> tuple[HybridBlock, ...]:
+        """Those of the body."""
+        raise NotImplementedError(f"{type(self).__name__}: says nothing of its layers")
 
     def _parts(self, x: Any) -> tuple[Any, Any]:
         """The body's output, and what is added to it."""
@@ -63,12 +61,9 @@ class BlockV1(HybridBlock):
 class BasicBlockV1(BlockV1):
     """Two 3x3 convolutions."""
 
-    def _fill(self, channels: int, stride: int, in_channels: int) -> None:
-        self.body.add(_conv3x3(channels, stride, in_channels))
-        self.body.add(nn.BatchNorm())
-        self.body.add(nn.Activation("relu"))
-        self.body.add(_conv3x3(channels, 1, channels))
-        self.body.add(nn.BatchNorm())
+    def _layers(self, channels: int, stride: int, in_channels: int) -> tuple[HybridBlock, ...]:
+        first, second = _conv3x3(channels, stride, in_channels), _conv3x3(channels, 1, channels)
+        return first, nn.BatchNorm(), relu(), second, nn.BatchNorm()
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         out, residual = self._parts(x)
@@ -78,16 +73,13 @@ class BasicBlockV1(BlockV1):
 class BottleneckV1(BlockV1):
     """Narrow, convolve, widen."""
 
-    def _fill(self, channels: int, stride: int, in_channels: int) -> None:
+    def _layers(self, channels: int, stride: int, in_channels: int) -> tuple[HybridBlock, ...]:
         narrow = channels // 4
-        self.body.add(nn.Conv2D(narrow, kernel_size=1, strides=stride))
-        self.body.add(nn.BatchNorm())
-        self.body.add(nn.Activation("relu"))
-        self.body.add(_conv3x3(narrow, 1, narrow))
-        self.body.add(nn.BatchNorm())
-        self.body.add(nn.Activation("relu"))
-        self.body.add(nn.Conv2D(channels, kernel_size=1, strides=1))
-        self.body.add(nn.BatchNorm())
+        return (
+            *(nn.Conv2D(narrow, kernel_size=1, strides=stride), nn.BatchNorm(), relu()),
+            *(_conv3x3(narrow, 1, narrow), nn.BatchNorm(), relu()),
+            *(nn.Conv2D(channels, kernel_size=1, strides=1), nn.BatchNorm()),
+        )
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         out, residual = self._parts(x)
@@ -150,7 +142,7 @@ class BottleneckV2(HybridBlock):
         return out + residual
 
 
-class ResNet(HybridBlock):
+class ResNet(Network):
     """What both versions share: stages of residual blocks, and a dense layer.
 
     Args:
@@ -175,15 +167,13 @@ class ResNet(HybridBlock):
             expected = f"{len(layers) + 1} numbers, one a stage and one before"
             raise ParamError(complaint(type(self).__name__, "channels", expected, channels))
         with self.name_scope():
-            self.features = nn.HybridSequential(prefix="")
+            self.features = chain()
             self._begin()
             if thumbnail:
                 self.features.add(_conv3x3(channels[0], 1, 0))
             else:
                 self.features.add(nn.Conv2D(channels[0], 7, 2, 3, use_bias=False))
-                self.features.add(nn.BatchNorm())
-                self.features.add(nn.Activation("relu"))
-                self.features.add(nn.MaxPool2D(3, 2, 1))
+                self.features.add(nn.BatchNorm(), relu(), nn.MaxPool2D(3, 2, 1))
             for k, count in enumerate(layers):
                 stride = 1 if k == 0 else 2
                 stage = self._stage(block, count, channels[k + 1], stride, k + 1, channels[k])
@@ -208,9 +198,6 @@ class ResNet(HybridBlock):
                 stage.add(block(channels, 1, False, in_channels=channels, prefix=""))
         return stage
 
-    def hybrid_forward(self, F: Any, x: Any) -> Any:
-        return self.output(self.features(x))
-
 
 class ResNetV1(ResNet):
     """ResNet, the activation after the sum."""
@@ -226,10 +213,7 @@ class ResNetV2(ResNet):
         self.features.add(nn.BatchNorm(scale=False, center=False))
 
     def _finish(self) -> None:
-        self.features.add(nn.BatchNorm())
-        self.features.add(nn.Activation("relu"))
-        self.features.add(nn.GlobalAvgPool2D())
-        self.features.add(nn.Flatten())
+        self.features.add(nn.BatchNorm(), relu(), nn.GlobalAvgPool2D(), nn.Flatten())
 
 
 # number of layers -> kind of block, blocks of each stage, channels

@@ -7,9 +7,10 @@ from typing import Any
 from gnomon.base import ParamError, complaint
 from gnomon.context import cpu
 from gnomon.gluon import nn
-from gnomon.gluon.block import HybridBlock
-from gnomon.gluon.contrib.nn import HybridConcurrent
+from gnomon.gluon.block import HybridBlock  # noqa: F401  MXNet's has it
+from gnomon.gluon.contrib.nn import HybridConcurrent  # noqa: F401  the same
 from gnomon.gluon.model_zoo.model_store import ROOT, load_pretrained, named
+from gnomon.gluon.model_zoo.vision.network import Network, beside, chain, relu
 
 # version -> channels and kernel of the first convolution, squeezed channels (0: pooling)
 SPECS = {
@@ -19,24 +20,16 @@ SPECS = {
 
 
 def _activated(channels: int, kernel: int, padding: int = 0) -> nn.HybridSequential:
-    part = nn.HybridSequential(prefix="")
-    part.add(nn.Conv2D(channels, kernel, padding=padding))
-    part.add(nn.Activation("relu"))
-    return part
+    return chain(nn.Conv2D(channels, kernel, padding=padding), relu())
 
 
 def _fire(squeezed: int) -> nn.HybridSequential:
     """Squeeze the channels, and widen them by convolutions of two sizes side by side."""
-    part = nn.HybridSequential(prefix="")
-    part.add(_activated(squeezed, 1))
-    both = HybridConcurrent(axis=1, prefix="")
-    both.add(_activated(4 * squeezed, 1))
-    both.add(_activated(4 * squeezed, 3, 1))
-    part.add(both)
-    return part
+    narrow, wide = _activated(squeezed, 1), 4 * squeezed
+    return chain(narrow, beside(_activated(wide, 1), _activated(wide, 3, 1)))
 
 
-class SqueezeNet(HybridBlock):
+class SqueezeNet(Network):
     """SqueezeNet.
 
     Args:
@@ -52,21 +45,13 @@ class SqueezeNet(HybridBlock):
             )
         channels, kernel, squeezed = SPECS[version]
         with self.name_scope():
-            self.features = nn.HybridSequential(prefix="")
-            self.features.add(nn.Conv2D(channels, kernel_size=kernel, strides=2))
-            self.features.add(nn.Activation("relu"))
+            self.features = chain(nn.Conv2D(channels, kernel_size=kernel, strides=2), relu())
             for width in squeezed:
                 pool = nn.MaxPool2D(pool_size=3, strides=2, ceil_mode=True) if width == 0 else None
                 self.features.add(pool or _fire(width))
             self.features.add(nn.Dropout(0.5))
-            self.output = nn.HybridSequential(prefix="")
-            self.output.add(nn.Conv2D(classes, kernel_size=1))
-            self.output.add(nn.Activation("relu"))
-            self.output.add(nn.AvgPool2D(13))
-            self.output.add(nn.Flatten())
-
-    def hybrid_forward(self, F: Any, x: Any) -> Any:
-        return self.output(self.features(x))
+            last = nn.Conv2D(classes, kernel_size=1)
+            self.output = chain(last, relu(), nn.AvgPool2D(13), nn.Flatten())
 
 
 def get_squeezenet(

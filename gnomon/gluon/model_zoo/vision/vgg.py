@@ -7,8 +7,9 @@ from typing import Any
 from gnomon.base import ParamError, complaint
 from gnomon.context import cpu
 from gnomon.gluon import nn
-from gnomon.gluon.block import HybridBlock
+from gnomon.gluon.block import HybridBlock  # noqa: F401  MXNet's has it
 from gnomon.gluon.model_zoo.model_store import ROOT, load_pretrained, named
+from gnomon.gluon.model_zoo.vision.network import Network, chain, relu
 from gnomon.initializer import Xavier
 
 # number of layers -> convolutions of each block, channels
@@ -20,7 +21,7 @@ vgg_spec = {
 }
 
 
-class VGG(HybridBlock):
+class VGG(Network):
     """Blocks of 3x3 convolutions and three dense layers.
 
     Args:
@@ -46,12 +47,11 @@ class VGG(HybridBlock):
             self.features = self._make_features(layers, filters, batch_norm)
             for _ in range(2):
                 how = {"weight_initializer": "normal", "bias_initializer": "zeros"}
-                self.features.add(nn.Dense(4096, activation="relu", **how))
-                self.features.add(nn.Dropout(rate=0.5))
+                self.features.add(nn.Dense(4096, activation="relu", **how), nn.Dropout(0.5))
             self.output = nn.Dense(classes, weight_initializer="normal", bias_initializer="zeros")
 
     def _make_features(self, layers: Any, filters: Any, batch_norm: bool) -> nn.HybridSequential:
-        features = nn.HybridSequential(prefix="")
+        features = chain()
         start = Xavier(rnd_type="gaussian", factor_type="out", magnitude=2)
         how = {"weight_initializer": start, "bias_initializer": "zeros"}
         for count, channels in zip(layers, filters, strict=True):
@@ -59,12 +59,9 @@ class VGG(HybridBlock):
                 features.add(nn.Conv2D(channels, kernel_size=3, padding=1, **how))
                 if batch_norm:
                     features.add(nn.BatchNorm())
-                features.add(nn.Activation("relu"))
+                features.add(relu())
             features.add(nn.MaxPool2D(strides=2))
         return features
-
-    def hybrid_forward(self, F: Any, x: Any) -> Any:
-        return self.output(self.features(x))
 
 
 def get_vgg(

@@ -73,12 +73,6 @@ class Driver(Protocol):
     def owner(self, address: int) -> int:
         """The number of the GPU whose memory lies there; DeviceError where it is no GPU's."""
 
-    def allocate_pinned(self, nbytes: int) -> int:
-        """Memory of the processor that copies need not stage; MemoryError."""
-
-    def free_pinned(self, address: int) -> None:
-        """Gives it back; no copy may be under way."""
-
     def copy(self, dest: int, source: int, nbytes: int, stream: int) -> None:
         """Copies when the stream comes to it, between any memories.
 
@@ -126,9 +120,6 @@ class Driver(Protocol):
 
     def load(self, image: Image) -> int:
         """The module of an image."""
-
-    def unload(self, module: int) -> None:
-        """Forgets a module."""
 
     def function(self, module: int, name: str) -> int:
         """An entry of a module."""

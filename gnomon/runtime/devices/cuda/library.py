@@ -28,7 +28,7 @@ NAMES = ("libcuda.so.1", "libcuda.so") if sys.platform != "win32" else ("nvcuda.
 OUT_OF_MEMORY, NOT_READY = 2, 600
 PROCESSORS, MAJOR, MINOR = 16, 75, 76  # attributes of a device
 ORDINAL = 9  # attribute of an address
-PORTABLE, NON_BLOCKING, NO_TIMING = 1, 1, 2  # flags of pinned memory, streams, events
+NON_BLOCKING, NO_TIMING = 1, 2  # flags of streams, events
 EXTRA_END, EXTRA_POINTER, EXTRA_SIZE = 0, 1, 2  # words of a launch's list
 DEVICE, READ_WRITE = 1, 3  # CUmemLocationType, CUmemAccess_flags
 THIS_THREAD = 1  # a capture forbids to this thread alone what would disturb it
@@ -51,8 +51,6 @@ CALLS: dict[str, tuple[Any, ...]] = {
     "cuMemAllocAsync": (c_void_p, c_size_t, c_void_p),
     "cuMemFreeAsync": (c_uint64, c_void_p),
     "cuPointerGetAttribute": (c_void_p, c_int, c_uint64),
-    "cuMemHostAlloc": (c_void_p, c_size_t, c_uint),
-    "cuMemFreeHost": _WORD,
     "cuMemcpyAsync": (c_uint64, c_uint64, c_size_t, c_void_p),
     "cuDeviceCanAccessPeer": (c_void_p, c_int, c_int),
     "cuDeviceGetDefaultMemPool": (c_void_p, c_int),
@@ -68,7 +66,6 @@ CALLS: dict[str, tuple[Any, ...]] = {
     "cuEventDestroy_v2": _WORD,
     "cuEventRecord": (c_void_p, c_void_p),
     "cuModuleLoadDataEx": (c_void_p, c_char_p, c_uint, c_void_p, c_void_p),
-    "cuModuleUnload": _WORD,
     "cuModuleGetFunction": (c_void_p, c_void_p, c_char_p),
     "cuLaunchKernel": (c_void_p, *[c_uint] * 7, c_void_p, c_void_p, c_void_p),
     "cuStreamBeginCapture_v2": (c_void_p, c_int),
@@ -181,12 +178,6 @@ class Library:
     def owner(self, address: int) -> int:
         return self._given("cuPointerGetAttribute", c_int, ORDINAL, address)
 
-    def allocate_pinned(self, nbytes: int) -> int:
-        return self._given("cuMemHostAlloc", c_void_p, nbytes, PORTABLE)
-
-    def free_pinned(self, address: int) -> None:
-        self._call("cuMemFreeHost", address)
-
     def copy(self, dest: int, source: int, nbytes: int, stream: int) -> None:
         self._call("cuMemcpyAsync", dest, source, nbytes, stream)
 
@@ -249,9 +240,6 @@ class Library:
             return self._given("cuModuleLoadDataEx", c_void_p, text, 2, options, values)
         except DeviceError as error:
             raise DeviceError(f"{error}: {log.value.decode(errors='replace')}") from None
-
-    def unload(self, module: int) -> None:
-        self._call("cuModuleUnload", module)
 
     def function(self, module: int, name: str) -> int:
         return self._given("cuModuleGetFunction", c_void_p, module, name.encode())

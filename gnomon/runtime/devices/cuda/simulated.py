@@ -69,7 +69,6 @@ class Simulated:
         self._next = 0
         self._thread = threading.local()
         self._known: dict[int, int] = {}  # what the processor has waited for
-        self._pinned: dict[int, Any] = {}
         self.peers = Peers(self)
         self._graphs = Graphs(self)
 
@@ -325,30 +324,9 @@ class Simulated:
             f"cuPointerGetAttribute: CUDA_ERROR_INVALID_VALUE: no memory of a GPU's at {address:#x}"
         )
 
-    def allocate_pinned(self, nbytes: int) -> int:
-        with self.lock:
-            self.here("cuMemHostAlloc")
-            self._graphs.check_thread("cuMemHostAlloc")
-            memory = ctypes.create_string_buffer(max(1, nbytes))
-            address = ctypes.addressof(memory)
-            self._pinned[address] = memory
-            return address
-
-    def free_pinned(self, address: int) -> None:
-        with self.lock:
-            self._alive("cuMemFreeHost")
-            self._graphs.check_thread("cuMemFreeHost")
-            if self._pinned.pop(address, None) is None:
-                raise DeviceError("cuMemFreeHost: CUDA_ERROR_INVALID_VALUE: not pinned memory")
-
     def _space(self, address: int) -> Space | None:
         """The GPU whose memory an address means; None: the processor's."""
         return next((s for s in self.spaces if s.low <= address < s.high), None)
-
-    def _pageable(self, address: int, nbytes: int) -> bool:
-        """Whether bytes of the processor's memory are not pinned."""
-        ends = ((a, a + ctypes.sizeof(m)) for a, m in self._pinned.items())
-        return not any(low <= address and address + nbytes <= high for low, high in ends)
 
     def copy(self, dest: int, source: int, nbytes: int, stream: int) -> None:
         with self.lock:
@@ -356,16 +334,11 @@ class Simulated:
             into, out = self._space(dest), self._space(source)
             if queue.capture is not None and None in (into, out):
                 queue.capture.refuse("cuMemcpyAsync of the processor's memory")
-            staged = None
-            if out is None and self._pageable(source, nbytes):
-                staged = ctypes.string_at(source, nbytes)
+            staged = ctypes.string_at(source, nbytes) if out is None else b""
 
             def run(work: Work) -> None:
-                if staged is not None:
-                    data = staged
-                elif out is None:
-                    data = ctypes.string_at(source, nbytes)
-                else:
+                data = staged
+                if out is not None:
                     data = out.bytes_at(source, nbytes, False, work).tobytes()
                 if into is None:
                     ctypes.memmove(dest, data, nbytes)
@@ -374,7 +347,7 @@ class Simulated:
                     held.data[:] = data
 
             self.give(queue, "cuMemcpyAsync", run)
-            if into is None and self._pageable(dest, nbytes):
+            if into is None:
                 self._finish("cuMemcpyAsync", lambda: not queue.tasks)
                 self._reached(queue.clock)
 
@@ -404,12 +377,6 @@ class Simulated:
         with self.lock:
             self._graphs.check_thread("cuModuleLoadDataEx")
             return self.add(_Module(self.here("cuModuleLoadDataEx"), image))
-
-    def unload(self, module: int) -> None:
-        with self.lock:
-            self._graphs.check_thread("cuModuleUnload")
-            self.get("cuModuleUnload", _Module, module)
-            self.remove(module)
 
     def function(self, module: int, name: str) -> int:
         with self.lock:

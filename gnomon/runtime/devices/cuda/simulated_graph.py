@@ -6,7 +6,7 @@ comes behind the graph's launch before, on whichever stream that was.
 
 While a stream is captured it takes kernels, libraries' work, fills and copies between GPUs'
 memories. All else is refused, and ends the capture: waiting for the stream, launches of graphs,
-and, by the thread that captures, modules and pinned memory. What the real driver would make a part
+and, by the thread that captures, modules. What the real driver would make a part
 of the graph, and no program here means, is refused as well: events, taking and freeing memory.
 """
 

@@ -28,7 +28,6 @@ from gnomon.runtime.libraries.dnn.pooling import (
     forward_pool as forward_pool,
     pooling_backward as pooling_backward,
     pooling_forward as pooling_forward,
-    winner_bytes as winner_bytes,
 )
 from gnomon.runtime.libraries.dnn.primitives import (
     data_primitive as data_primitive,

@@ -42,13 +42,12 @@ def convolution_forward(
     conv: Convolution,
     *,
     bias: bool = False,
-    relu: bool = False,
     layouts: Mapping[str, Layout] = NOTHING,
     name: str = "convolution",
 ) -> DnnStep:
-    """out = convolution of data with weight, plus bias, and the positive part of that if `relu`.
+    """out = convolution of data with weight, plus bias where there is one.
 
-    Operands to bind: `data`, `weight`, `out`, and `bias` (one number a filter) where there is one.
+    Operands to bind: `data`, `weight`, `out`, and `bias` (one number a filter).
     float32; every operand is plain unless `layouts` says otherwise.
 
     Raises:
@@ -56,7 +55,7 @@ def convolution_forward(
         Unsupported: oneDNN does not do it.
     """
     operands = ("data", "weight", "out", *(("bias",) if bias else ()))
-    make = functools.partial(forward_primitive, bias=bias, relu=relu)
+    make = functools.partial(forward_primitive, bias=bias)
     ours = sides(layouts, data=conv.data, weight=conv.grouped, out=conv.out)
     work = _Streamed(conv, make, ours, ("src", "weights", "dst"))
     if bias:
@@ -82,19 +81,16 @@ def convolution_backward_data(
 def convolution_backward_weight(
     conv: Convolution,
     *,
-    bias: bool = False,
     layouts: Mapping[str, Layout] = NOTHING,
     name: str = "convolution_backward_weight",
 ) -> DnnStep:
     """out = the gradient of the weight, from the data and `grad` of the result.
 
-    Operands to bind: `data`, `out`, `grad`, and `bias`, the gradient of the bias, where there is
-    one; raises as `convolution_forward`.
+    Operands to bind: `data`, `out`, `grad`; raises as `convolution_forward`.
     """
     _check_scratch(conv, layouts)
     ours = sides(layouts, data=conv.data, out=conv.grouped, grad=conv.out)
-    work = _Gathered(conv, bias, ours)
-    return work.step(name, ("data", "out", "grad", *(("bias",) if bias else ())))
+    return _Gathered(conv, ours).step(name, ("data", "out", "grad"))
 
 
 def _check_scratch(conv: Convolution, layouts: Mapping[str, Layout]) -> None:
@@ -235,24 +231,21 @@ class _Streamed:
 class _Gathered:
     """The gradient of the weight: each task's share of the batch on its own, then the sum."""
 
-    def __init__(self, conv: Convolution, bias: bool, sides: tuple[Side, ...]) -> None:
-        self.conv, self.bias, self.sides = conv, bias, sides
+    def __init__(self, conv: Convolution, sides: tuple[Side, ...]) -> None:
+        self.conv, self.sides = conv, sides
         self.data, self.weight, self.out = sides
-        self.shift = Side(4, conv.weight[:1], PLAIN)
         self.arena = Arena()
 
     def step(self, name: str, operands: tuple[str, ...]) -> DnnStep:
-        """The step whose `operands` are those of `sides`, then the bias if there is one."""
+        """The step whose `operands` are those of `sides`."""
         conv = self.conv
-        make = functools.partial(weight_primitive, conv, bias=self.bias)
+        make = functools.partial(weight_primitive, conv)
         choose(self.sides, ("src", "diff_weights", "diff_dst"), make)
         shares = self._shares()
         found = self._primitive(shares[0][1])
         partial = found.operands["diff_weights"]
         if len(shares) == 1:
-            phases = [
-                Phase(name, [self._task(*shares[0], self.weight.whole(), self.shift.whole())])
-            ]
+            phases = [Phase(name, [self._task(*shares[0], self.weight.whole())])]
         else:
             phases = self._partial_and_sum(name, shares, partial)
         phases[0].flops = 2 * conv.work
@@ -271,10 +264,9 @@ class _Gathered:
 
     def _primitive(self, count: int) -> Primitive:
         data, out = self.data.fixed_rows(count), self.out.fixed_rows(count)
-        conv = self.conv.of(count)
-        return weight_primitive(conv, data, self.weight.fixed, out, bias=self.bias)
+        return weight_primitive(self.conv.of(count), data, self.weight.fixed, out)
 
-    def _task(self, start: int, count: int, weight: Place, shift: Place) -> Task:
+    def _task(self, start: int, count: int, weight: Place) -> Task:
         task, what = Task(self.arena), self._primitive(count)
         result = task.result(weight, what.operands["diff_weights"])
         operands = {
@@ -282,28 +274,20 @@ class _Gathered:
             "diff_dst": task.fetched(self.out.rows(start, count), what.operands["diff_dst"]),
             "diff_weights": result,
         }
-        task.run(what, operands | ({"diff_bias": shift} if self.bias else {}))
+        task.run(what, operands)
         task.store(result, weight)
         return task
 
     def _partial_and_sum(
         self, name: str, shares: list[tuple[int, int]], partial: Description
     ) -> list[Phase]:
-        filters = self.conv.weight[0]
         weights = self._rows_of_workspace(partial, len(shares))
-        shifts = self._rows_of_workspace(plain((filters,)), len(shares))
-        tasks = [
-            self._task(*share, weight, shift)
-            for share, weight, shift in zip(shares, weights, shifts, strict=True)
-        ]
+        tasks = [self._task(*each, weight) for each, weight in zip(shares, weights, strict=True)]
         dest = self.weight.whole()
         whole = dest if dest.description == partial else self._rows_of_workspace(partial, 1)[0]
         elements = partial.nbytes // 4
         parts = threads.num_threads() if partial.nbytes >= _SHARE else 1
         adding = [self._sum(weights, whole, *run) for run in pieces(elements, parts)]
-        if self.bias:
-            shift = self.shift.whole()
-            adding.append(self._sum(shifts, shift, 0, filters))
         phases = [Phase(name, tasks), Phase(f"{name}: sum", adding, 4 * elements * len(shares))]
         if whole is not dest:
             phases.append(_copied(f"{name}: weight", self.arena, whole, dest, self.weight.shape[0]))

@@ -36,7 +36,7 @@ _ANY = 1
 _CPU = 1
 _IN_ORDER = 1
 _SCRATCHPAD_BY_USER = 1
-_RELU, _LINEAR = 0x20, 0x26
+_LINEAR = 0x26
 _Dims = ctypes.c_int64 * 12
 
 STATUS = (
@@ -287,13 +287,13 @@ def primitive(create: str, *arguments: Any) -> Primitive:
 
 
 @functools.lru_cache(maxsize=256)
-def attributes(relu: bool = False, alpha: float = 1.0, beta: float = 0.0) -> Owned:
+def attributes(alpha: float = 1.0, beta: float = 0.0) -> Owned:
     """Attributes of a primitive: scratch memory is given by the caller; the result is `alpha` times
-    what it computes plus `beta` times what was in the destination, then its positive part."""
+    what it computes plus `beta` times what was in the destination."""
     dnnl = library().dnnl
     made = Owned(_new(dnnl.dnnl_primitive_attr_create), dnnl.dnnl_primitive_attr_destroy)
     _check(dnnl.dnnl_primitive_attr_set_scratchpad_mode(made.handle, _SCRATCHPAD_BY_USER))
-    if relu or alpha != 1 or beta:
+    if alpha != 1 or beta:
         after = Owned(_new(dnnl.dnnl_post_ops_create), dnnl.dnnl_post_ops_destroy)
         zero = ctypes.c_float(0)
         if alpha != 1:
@@ -302,8 +302,6 @@ def attributes(relu: bool = False, alpha: float = 1.0, beta: float = 0.0) -> Own
         if beta:
             scale = ctypes.c_float(beta)
             _check(dnnl.dnnl_post_ops_append_sum(after.handle, scale, 0, 0))
-        if relu:
-            _check(dnnl.dnnl_post_ops_append_eltwise(after.handle, _RELU, zero, zero))
         _check(dnnl.dnnl_primitive_attr_set_post_ops(made.handle, after.handle))
     return made
 

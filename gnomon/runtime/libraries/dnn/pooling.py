@@ -121,54 +121,42 @@ def _geometry(pool: Pooling) -> tuple[Sizes, ...]:
 def pooling_forward(
     pool: Pooling,
     *,
-    winners: bool = False,
     layouts: Mapping[str, Layout] = NOTHING,
     name: str = "pooling",
 ) -> DnnStep:
-    """out = the pooled data; with `winners` also where each window's largest element was.
+    """out = the pooled data.
 
-    Operands to bind: `data`, `out`, and `winners` if asked: `winner_bytes(pool)` bytes that
-    `pooling_backward` reads. float32; plain unless `layouts` says otherwise.
+    Operands to bind: `data`, `out`. float32; plain unless `layouts` says otherwise.
 
     Raises:
         DeviceError: oneDNN is not available.
         Unsupported: oneDNN does not do it.
     """
-    work = _Work(pool, winners, sides(layouts, data=pool.data, out=pool.out))
-    return work.step(name, ("data", "out", *(("winners",) if winners else ())), forward_pool)
+    work = _Work(pool, sides(layouts, data=pool.data, out=pool.out))
+    return work.step(name, ("data", "out"), forward_pool)
 
 
 def pooling_backward(
     pool: Pooling,
     *,
-    winners: bool = False,
     layouts: Mapping[str, Layout] = NOTHING,
     name: str = "pooling_backward",
 ) -> DnnStep:
     """out = the gradient of the data, from `grad` of the result.
 
-    Operands to bind: `out`, `grad`, and for 'max' either `data`, from which the winners are found
-    again, or with `winners` what the forward step wrote. Raises as `pooling_forward`.
+    Operands to bind: `out`, `grad`, and for 'max' `data`, from which the winners are found again.
+    Raises as `pooling_forward`.
     """
-    work = _Work(pool, winners, sides(layouts, out=pool.data, grad=pool.out))
-    third = (("winners" if winners else "data"),) if pool.kind == "max" else ()
+    work = _Work(pool, sides(layouts, out=pool.data, grad=pool.out))
+    third = ("data",) if pool.kind == "max" else ()
     return work.step(name, ("out", "grad", *third), backward_pool)
-
-
-def winner_bytes(pool: Pooling) -> int:
-    """The size of the `winners` operand of a 'max' pooling."""
-    return pool.data[0] * _winner_row(pool)
-
-
-def _winner_row(pool: Pooling) -> int:
-    return forward_pool(pool.of(1)).operands["workspace"].nbytes
 
 
 class _Work:
     """A pooling cut into shares of the batch."""
 
-    def __init__(self, pool: Pooling, winners: bool, sides: tuple[Side, ...]) -> None:
-        self.pool, self.winners = pool, winners
+    def __init__(self, pool: Pooling, sides: tuple[Side, ...]) -> None:
+        self.pool = pool
         self.data, self.out = sides
         self.arena = Arena()
 
@@ -195,7 +183,7 @@ class _Work:
         task, what = Task(self.arena), self._primitive(forward_pool, count)
         places = {"src": self.data.rows(start, count), "dst": self.out.rows(start, count)}
         if self.pool.kind == "max":
-            places["workspace"] = self._winners(task, what, start)
+            places["workspace"] = task.temporary(what.operands["workspace"])
         task.run(what, places)
         return task
 
@@ -203,18 +191,10 @@ class _Work:
         task, what = Task(self.arena), self._primitive(backward_pool, count)
         places = {"diff_src": self.data.rows(start, count), "diff_dst": self.out.rows(start, count)}
         if self.pool.kind == "max":
-            places["workspace"] = self._winners(task, what, start)
-            if not self.winners:
-                self._find(task, start, count, places["workspace"])
+            places["workspace"] = task.temporary(what.operands["workspace"])
+            self._find(task, start, count, places["workspace"])
         task.run(what, places)
         return task
-
-    def _winners(self, task: Task, what: Primitive, start: int) -> Place:
-        """The operand where it is one, else a place in the workspace."""
-        description = what.operands["workspace"]
-        if self.winners:
-            return Place(description, 3, start * _winner_row(self.pool))
-        return task.temporary(description)
 
     def _find(self, task: Task, start: int, count: int, winners: Place) -> None:
         """The forward pass once more, for its winners alone."""

@@ -26,14 +26,13 @@ def forward_primitive(
     weights: Description | None = None,
     dst: Description | None = None,
     bias: bool = False,
-    relu: bool = False,
 ) -> Primitive:
     """The forward primitive; a layout that is None is oneDNN's choice."""
     shift = plain(conv.weight[:1]) if bias else None
     with one_thread() as found:
         return primitive(
             "dnnl_convolution_forward_primitive_desc_create", found.engine, _TRAINING, _DIRECT,
-            *_open(conv, src, weights, shift, dst), *conv.geometry(), attributes(relu),
+            *_open(conv, src, weights, shift, dst), *conv.geometry(), attributes(),
         )  # fmt: skip
 
 
@@ -59,14 +58,12 @@ def weight_primitive(
     src: Description | None = None,
     weights: Description | None = None,
     dst: Description | None = None,
-    bias: bool = False,
 ) -> Primitive:
-    """The primitive for the gradient of the weight, and of the bias if asked."""
-    shift = plain(conv.weight[:1]) if bias else None
+    """The primitive for the gradient of the weight."""
     with one_thread() as found:
         return primitive(
             "dnnl_convolution_backward_weights_primitive_desc_create", found.engine, _DIRECT,
-            *_open(conv, src, weights, shift, dst), *conv.geometry(), _hint(conv), attributes(),
+            *_open(conv, src, weights, None, dst), *conv.geometry(), _hint(conv), attributes(),
         )  # fmt: skip
 
 
