@@ -22,6 +22,7 @@ from __future__ import annotations
 import logging
 import threading
 from _thread import start_new_thread
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -67,7 +68,7 @@ class ThreadedEngine(Behind):
 
     def _push(self, job: Job) -> None:
         if self._lock._is_owned() and not self._gets_out():
-            self._deferred.append(lambda: self._push(job))
+            self._deferred.append(partial(self._push, job))
             return
         if self._late is not None:
             self._enter_here(None)
@@ -96,7 +97,7 @@ class ThreadedEngine(Behind):
     def _push_inline(self, job: Job) -> None:
         if self._lock._is_owned() and not self._gets_out():
             job.site = push_site()
-            self._deferred.append(lambda: self._push_inline(job))
+            self._deferred.append(partial(self._push_inline, job))
             return
         if self._late is not None:
             self._enter_here(None)
