@@ -222,7 +222,9 @@ class Engine(Lifecycle):
 
     def is_held_back(self, job: Job) -> bool:
         """Whether `job` of `push_later` is, and what it writes has got no pending readers since."""
-        return self._late is job and not any(map(PENDING_READERS, job.mutate))
+        if self._late is not job or self._lock._is_owned():  # it may be entered just now
+            return False
+        return not any(map(PENDING_READERS, job.mutate))
 
     def hold_instead(
         self, job: Job, fn: Function, const: tuple[Var, ...], mutate: tuple[Var, ...], name: str

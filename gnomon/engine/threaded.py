@@ -195,6 +195,8 @@ class ThreadedEngine(Behind):
             self._push_inline(job)
 
     def _flush(self) -> None:
+        if (self._late is None and self._bulk is None) or not self._gets_out():
+            return  # amid an entry it may be the very job that is entered
         if self._late is not None:
             self._enter_here(None)
         if self._bulk is not None:

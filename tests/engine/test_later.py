@@ -115,3 +115,22 @@ def test_the_naive_engine_holds_nothing_back():
     job = later(naive, told, "a", naive.new_variable())
     assert told == ["a"] and not naive.is_held_back(job)
     assert naive.hold_instead(job, print, (), (), "late") is None
+
+
+def test_a_handler_amid_its_entry_enters_it_no_second_time(one, monkeypatch):
+    x, told = one.new_variable(), []
+    held = later(one, told, "a", x)
+    admit = type(one)._admit
+
+    def interrupted(self, job):
+        monkeypatch.undo()
+        ready = admit(self, job)
+        later(one, told, "b", x)
+        assert not one.is_held_back(held)
+        one.push_sync(lambda run_ctx: told.append("c"), mutate_vars=[x])
+        return ready
+
+    monkeypatch.setattr(type(one), "_admit", interrupted)
+    one.wait_for_var(x)
+    one.wait_for_all()
+    assert told == ["a", "b", "c"] and one._pending == 0
