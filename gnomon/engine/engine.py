@@ -247,7 +247,7 @@ class Engine(Lifecycle):
     def push_held(self, job: Job, brief: bool) -> None:
         """Push what is held back, if it still is, as by `push_brief` where it is `brief`."""
         ran = brief and self.run_brief(job.fn, job.const, job.mutate, job.ctx, job.label, job)
-        if not ran and not (self._late is job and self._goes_behind(job)):
+        if not ran and not self._goes_behind(job, True):
             self._flush()
 
     # --- operators ------------------------------------------------------------------------------
@@ -359,7 +359,7 @@ class Engine(Lifecycle):
     def _count(self, job: Job) -> None:
         """Count a job among the operators that are pending; here none ever is."""
 
-    def _goes_behind(self, job: Job) -> bool:
+    def _goes_behind(self, job: Job, late: bool = False) -> bool:
         """Have a short kernel run behind the program, if it is native and long; here none does."""
         return False
 

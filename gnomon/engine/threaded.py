@@ -109,7 +109,7 @@ class ThreadedEngine(Behind):
 
     def _enter_here(self, job: Job | None) -> None:
         """Enter a short kernel, or what was held back; run it, unless this thread runs one now."""
-        if job is None and self._behind and (late := self._late) and self._goes_behind(late):
+        if job is None and self._behind and (late := self._late) and self._goes_behind(late, True):
             return
         if self._settled >= _MANY and self._turns is in_python and self._usual:
             self._turns = native_turns(ThreadedEngine)
