@@ -14,7 +14,7 @@ import random
 import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from gnomon import recordio
 from gnomon.base import FileError, FormatError, GnomonError, MissingFileError
 from gnomon.ground.bar import Bar
 from gnomon.ground.files import read_bytes, replacing
+from gnomon.io.ahead import Ahead, Future
 from gnomon.recordio.header import opencv
 from gnomon.recordio.listing import Row
 from gnomon.recordio.listing import rows as rows_of
@@ -166,10 +167,9 @@ def pack(path: Path, given: argparse.Namespace) -> int:
     try:
         with (
             Bar(len(rows), target.name) as bar,
-            ThreadPoolExecutor(given.num_thread) as pool,
             recordio.MXIndexedRecordIO(str(index), str(draft), "w") as out,
         ):
-            made = in_order(pool, rows, given)
+            made = in_order(rows, given)
             count = sum(entered(out, row.number, work, bar) for row, work in made)
         if not count:
             raise GnomonError(f"im2rec: no image of {str(path)!r} can be read")
@@ -183,13 +183,15 @@ def pack(path: Path, given: argparse.Namespace) -> int:
 
 def entered(out: Any, number: int, work: Future[bytes], bar: Bar) -> bool:
     """Whether a record was made, and then written."""
-    error = work.exception()
-    if isinstance(error, (ImageError, FileError)):
+    made = None
+    try:
+        made = work.result()
+    except (ImageError, FileError) as error:
         bar.say(f"{error}; left out")
-    else:
-        out.write_idx(number, work.result())
+    if made is not None:
+        out.write_idx(number, made)
     bar.update()
-    return error is None
+    return made is not None
 
 
 def remove_leftovers(target: Path) -> None:
@@ -200,16 +202,15 @@ def remove_leftovers(target: Path) -> None:
             left.unlink(missing_ok=True)
 
 
-def in_order(
-    pool: ThreadPoolExecutor, rows: Sequence[Row], given: argparse.Namespace
-) -> Iterator[tuple[Row, Future[bytes]]]:
-    """Each row with the work that makes its record; the threads are a little ahead."""
-    ahead: deque[tuple[Row, Future[bytes]]] = deque()
+def in_order(rows: Sequence[Row], given: argparse.Namespace) -> Iterator[tuple[Row, Future[bytes]]]:
+    """Each row with the work that makes its record; threads are a little ahead."""
+    threads = Ahead(given.num_thread)
+    begun: deque[tuple[Row, Future[bytes]]] = deque()
     for row in rows:
-        ahead.append((row, pool.submit(record, row, given)))
-        if len(ahead) > AHEAD * given.num_thread:
-            yield ahead.popleft()
-    yield from ahead
+        begun.append((row, threads.begin(Future(partial(record, row, given)))))
+        if len(begun) > AHEAD * given.num_thread:
+            yield begun.popleft()
+    yield from begun
 
 
 def record(row: Row, given: argparse.Namespace) -> bytes:

@@ -73,12 +73,12 @@ class Behind(Backlog):
 
     # --- going behind ---------------------------------------------------------------------------
 
-    def _goes_behind(self, job: Job) -> bool:
+    def _goes_behind(self, job: Job, late: bool = False) -> bool:
         """Have a job run behind the program, if it is native and long, or waits for such work.
 
-        Where the answer is False, nothing was done.
+        Where the answer is False, nothing was done. `late`: if it is what is held back still.
         """
-        is_long, late = getattr(job.fn, "is_long", None), job is self._late
+        is_long = getattr(job.fn, "is_long", None)
         if is_long is None:
             return False
         if not stream.available():

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 
 from gnomon import config
 from gnomon.engine.engine import Engine
+from gnomon.engine.job import Job
 from gnomon.engine.naive import NaiveEngine
 from gnomon.engine.threaded import ThreadedEngine, ThreadedEnginePerDevice
 from gnomon.ground.lock import first_use
@@ -49,11 +50,16 @@ def get() -> Engine:
 @native
 def is_unobserved() -> bool:
     """Whether the engine takes what it does not see: it holds nothing back, has no observers."""
+    return holds_nothing_but(None)
+
+
+@native
+def holds_nothing_but(job: Job | None) -> bool:
+    """Whether the engine has no observers, and holds or puts nothing off but `job`, if any."""
     engine = PROCESS.engine
-    if engine is None:
+    if engine is None or engine._late is not job or engine._deferred:
         return False
-    held = engine._bulk is not None or engine._late is not None or engine._brief is not None
-    return engine._observer is None and not held
+    return engine._bulk is None and engine._brief is None and engine._observer is None
 
 
 def use(engine: Engine | None) -> Engine:

@@ -209,9 +209,8 @@ class Engine(Lifecycle):
     ) -> Job:
         """As `push_inline`, but held back until anybody next asks this engine for anything.
 
-        Only the timing shows it. The code that pushed it may have it back until then, by
-        `take_back`, to push it joined with what comes right after. For live variables, each listed
-        once.
+        Only the timing shows it. Until then the code that pushed it may have it joined with what
+        comes right after, by `hold_instead`. For live variables, each listed once.
         """
         if any(map(PENDING_READERS, mutate_vars)):
             for var in mutate_vars:
@@ -221,16 +220,35 @@ class Engine(Lifecycle):
         self._hold_back(job)
         return job
 
-    def take_back(self, job: Job) -> bool:
-        """Whether `job` of `push_later` was still held back: then it is as if never pushed.
+    def is_held_back(self, job: Job) -> bool:
+        """Whether `job` of `push_later` is, and what it writes has got no pending readers since."""
+        if self._late is not job or self._lock._is_owned():  # it may be entered just now
+            return False
+        return not any(map(PENDING_READERS, job.mutate))
 
-        It is not given back where what it writes has got pending readers since.
+    def hold_instead(
+        self, job: Job, fn: Function, const: tuple[Var, ...], mutate: tuple[Var, ...], name: str
+    ) -> Job | None:
+        """Hold `fn`, which does the work of `job` of `push_later` too, back in its place.
+
+        None where that is not held back any more. At no time is neither of them: what a signal's
+        handler asks for is computed first. What comes next is `push_held`.
         """
-        with self._lock:
-            if self._late is not job or any(map(PENDING_READERS, job.mutate)):
-                return False
-            self._late = None
-            return True
+        if any(map(PENDING_READERS, mutate)):
+            for var in mutate:
+                var.push_pending_readers()
+        held = make_job(fn, INLINE, const, mutate, job.ctx, 0, name)
+        with self._lock:  # nothing is called in this block, so no handler comes amid it
+            if self._late is not job:
+                return None
+            self._late = held
+        return held
+
+    def push_held(self, job: Job, brief: bool) -> None:
+        """Push what is held back, if it still is, as by `push_brief` where it is `brief`."""
+        ran = brief and self.run_brief(job.fn, job.const, job.mutate, job.ctx, job.label, job)
+        if not ran and not self._goes_behind(job, True):
+            self._flush()
 
     # --- operators ------------------------------------------------------------------------------
 
@@ -340,6 +358,10 @@ class Engine(Lifecycle):
 
     def _count(self, job: Job) -> None:
         """Count a job among the operators that are pending; here none ever is."""
+
+    def _goes_behind(self, job: Job, late: bool = False) -> bool:
+        """Have a short kernel run behind the program, if it is native and long; here none does."""
+        return False
 
     def _hold_back(self, job: Job) -> None:
         """Take in a short kernel that may wait for the next entry; here none does."""

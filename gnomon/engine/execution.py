@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import filterfalse
 from operator import attrgetter
 from typing import Any, cast
@@ -58,6 +59,11 @@ def _are_taken(const: Iterable[Var], mutate: Iterable[Var]) -> bool:
     return False
 
 
+def _touched(job: Job) -> tuple[Var, ...]:
+    """The variables of a job."""
+    return (*job.const, *job.mutate)
+
+
 def _count(mutate: Iterable[Var]) -> None:
     """These were written once more. Lock held."""
     for var in mutate:
@@ -91,23 +97,28 @@ class Execution(Bookkeeping):
         mutate: Iterable[Var],
         ctx: Context | None = None,
         name: str | None = None,
+        held: Job | None = None,
     ) -> bool:
         """Run a kernel of a few microseconds here, if no job is in its way; whether it ran.
 
         It runs under the engine's lock, which spares all entries in the engine's state: half a
         microsecond instead of two. A variable may be both read and written, and listed more than
         once. Where it answers False, nothing happened: push. Pending readers are not asked for.
+        With `held` it is run if that is still held back, which it is the kernel of.
         """
-        if self._observer is not None or self._bulk is not None or self._late is not None:
+        if self._observer is not None or self._bulk is not None or self._late is not held:
+            return False
+        if self._deferred and self._comes_later(const, mutate):
             return False
         if self._behind:
             self._collect()
         outer = None if self._brief is None else self._outer_brief()
         with self._lock:
-            if _are_taken(const, mutate):
+            if _are_taken(const, mutate) or self._late is not held:
                 return False
             try:
-                self._brief = fn
+                self._late = None
+                self._brief = fn  # no handler comes in between
                 answer = fn(self._cpu_context if ctx is None else self._run_context(ctx))
                 if self._brief is not fn:  # a handler gave the lock back: see `_gets_out`
                     self._retry_until_done(Execution._hold_again, self)
@@ -141,11 +152,18 @@ class Execution(Bookkeeping):
         """
         if self._observer is not None or self._bulk is not None or self._late is not None:
             return False
+        if self._deferred:  # which comes before it
+            return False
         if self._behind:
             self._collect()
         if self._brief is not None:  # a kernel runs on variables that it does not hold
             return False
         return fast_path(read, written, integers, holders)
+
+    def _comes_later(self, const: Iterable[Var], mutate: Iterable[Var]) -> bool:
+        """Whether a job that was put off is in the way of one that would read and write these."""
+        awaited = [var for work in tuple(self._deferred) for var in _touched(work.args[0])]
+        return not {*const, *mutate}.isdisjoint(awaited)
 
     def _outer_brief(self) -> object:
         """The brief kernel that this thread runs, within which another one is to run, if any."""
@@ -305,7 +323,7 @@ class Execution(Bookkeeping):
     def _complete(self, job: Job, error: BaseException | None) -> None:
         """An asynchronous function's `on_complete`, from whatever thread."""
         if not self._gets_out():
-            self._deferred.append(lambda: self._complete(job, error))
+            self._deferred.append(partial(self._complete, job, error))
             return
         with self._lock:
             if job.state == DONE:

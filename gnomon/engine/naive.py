@@ -10,6 +10,8 @@ then it runs right after it.
 
 from __future__ import annotations
 
+from functools import partial
+
 from gnomon.engine.engine import Engine
 from gnomon.engine.gates import shut_gate
 from gnomon.engine.job import ASYNC, DONE, READY, Job
@@ -29,7 +31,7 @@ class NaiveEngine(Engine):
 
     def _push(self, job: Job) -> None:
         if not self._gets_out():
-            self._deferred.append(lambda: self._push(job))
+            self._deferred.append(partial(self._push, job))
             return
         state = self._state()
         if state.job is not None:

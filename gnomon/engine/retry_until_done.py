@@ -7,8 +7,8 @@ runs, in every interpreter: from `except BaseException:` to that call there is n
 which one would, and none that takes memory: work is a function of a class, as to bind a method
 does. And where memory lacks, Python may not get as far as a function's first
 instruction: native code begins a thread's life again then, or its work would be left undone. Where
-a recursion came to Python's limit, there would be no room for any repair: it gets some frames more
-(not calls in C more, which Python 3.12 and later count apart).
+a recursion came to Python's limit, there would be no room for any repair: it gets some frames more,
+and some calls in C more, which Python 3.12 and 3.13 count apart.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gnomon.base import GnomonError
 from gnomon.native.memory import CFunction
 from gnomon.native.serve import compiled
 from gnomon.native.words import Ints, native
-from gnomon.runtime.statements.fields import frames_left
+from gnomon.runtime.statements.fields import calls_left, frames_left
 
 #: `retry_until_done(work, *arguments)`: `work` may be interrupted anywhere and begun anew
 RetryUntilDone = Callable[..., None]
@@ -31,7 +31,7 @@ OWN = 300  # as many tries does one of gnomon's own count for, which no handler 
 PAUSE = 0.01  # seconds for which a thread that has no memory to begin with lets others go on
 ROOM = 200  # frames for a repair
 
-LEFT = frames_left() or 0
+LEFT, CALLS = frames_left() or 0, calls_left() or 0
 _thread = CFunction("void * PyThreadState_Get()")
 
 
@@ -44,6 +44,9 @@ def make_room(frames: int) -> None:
     if LEFT != 0:
         left = Ints(_thread() + LEFT)
         left[0] = left[0] + frames
+    if CALLS != 0:
+        calls = Ints(_thread() + CALLS)
+        calls[0] = calls[0] + frames
 
 
 @native

@@ -14,6 +14,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from gnomon.engine.job import DONE, SYNC, WAITING, Job, RunContext
@@ -63,7 +64,7 @@ class EngineState:
     _bulk: Bulk | None  # what a bulk scope holds back
     _bulking: bool  # whether any thread asks for bulk
     _cpu_context: RunContext
-    _deferred: deque[Callable[[], None]]  # what came in the middle of an entry
+    _deferred: deque[partial[None]]  # what came in the middle of an entry; of a job each
     _hiring: list[WorkQueue]  # queues that lack threads
     _late: Job | None  # what `push_later` holds back
     _local: threading.local

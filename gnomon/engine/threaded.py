@@ -22,6 +22,7 @@ from __future__ import annotations
 import logging
 import threading
 from _thread import start_new_thread
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -67,7 +68,7 @@ class ThreadedEngine(Behind):
 
     def _push(self, job: Job) -> None:
         if self._lock._is_owned() and not self._gets_out():
-            self._deferred.append(lambda: self._push(job))
+            self._deferred.append(partial(self._push, job))
             return
         if self._late is not None:
             self._enter_here(None)
@@ -96,7 +97,7 @@ class ThreadedEngine(Behind):
     def _push_inline(self, job: Job) -> None:
         if self._lock._is_owned() and not self._gets_out():
             job.site = push_site()
-            self._deferred.append(lambda: self._push_inline(job))
+            self._deferred.append(partial(self._push_inline, job))
             return
         if self._late is not None:
             self._enter_here(None)
@@ -108,7 +109,7 @@ class ThreadedEngine(Behind):
 
     def _enter_here(self, job: Job | None) -> None:
         """Enter a short kernel, or what was held back; run it, unless this thread runs one now."""
-        if job is None and self._behind and (late := self._late) and self._goes_behind(late):
+        if job is None and self._behind and (late := self._late) and self._goes_behind(late, True):
             return
         if self._settled >= _MANY and self._turns is in_python and self._usual:
             self._turns = native_turns(ThreadedEngine)
@@ -194,6 +195,8 @@ class ThreadedEngine(Behind):
             self._push_inline(job)
 
     def _flush(self) -> None:
+        if (self._late is None and self._bulk is None) or not self._gets_out():
+            return  # amid an entry it may be the very job that is entered
         if self._late is not None:
             self._enter_here(None)
         if self._bulk is not None:

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from typing import cast
 
 from gnomon.engine import Var
-from gnomon.engine.current import PROCESS, is_unobserved
+from gnomon.engine.current import PROCESS, holds_nothing_but
 from gnomon.engine.engine import Engine
+from gnomon.engine.job import Job
 from gnomon.engine.native_behind import (
     entered_behind,
     goes_behind,
@@ -124,35 +125,38 @@ def _is_filled(task: Task, before: list[Pair], moved: list[Moved]) -> bool:
 @native
 def _is_entered(
     engine: Engine, program: Program, const: tuple[Var, ...], mutate: tuple[Var, ...],
-    before: list[Pair], moved: list[Moved],
+    before: list[Pair], moved: list[Moved], held: Job | None,
 ) -> bool:  # fmt: skip
     """Whether a spare task was entered."""
     spare = program._spare
-    if spare is None or not is_unobserved() or not _are_open(engine, const, mutate):
+    if spare is None or not holds_nothing_but(held) or not _are_open(engine, const, mutate):
         return False
     task = cast("Task | None", popped(spare))
     if task is None or not _is_filled(task, before, moved):
         return False
     task.step = program
     task.timed = program
-    return entered_behind(engine, program, const, mutate, program.name, task)
+    if not entered_behind(engine, program, const, mutate, program.name, task):
+        return False
+    engine._late = None
+    return True
 
 
 @native
 def repushed(
     program: Program, const: tuple[Var, ...], mutate: tuple[Var, ...], before: list[Pair],
-    moved: list[Moved],
+    moved: list[Moved], held: Job | None,
 ) -> bool:  # fmt: skip
     """Whether a program that went behind the program before was pushed there again.
 
     Words are put where pairs say `before` it, and those of `moved` arrays, which are put back
-    after it.
+    after it. `held` is the engine's job of it that is held back, if any.
     """
     engine = PROCESS.engine
     if engine is None or not goes_behind(engine):
         return False
     with resting():
-        return _is_entered(engine, program, const, mutate, before, moved)
+        return _is_entered(engine, program, const, mutate, before, moved, held)
 
 
 repush = Later(repushed, False, WORTH)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 from gnomon import engine
 from gnomon.context import Context
 from gnomon.engine import Var
+from gnomon.engine.job import Job
 from gnomon.executor import arrays
 from gnomon.executor.inputs import Copy, Input, own
 from gnomon.executor.repush import Moved, Moving, repush
@@ -191,7 +192,7 @@ class Pass:
             self._push(*self._made(feeds, puts, gifts))
             return
         program, const, mutate, _ = self._own
-        if not program.kept_tasks() or not repush.way(program, const, mutate, [], []):
+        if not program.kept_tasks() or not repush.way(program, const, mutate, [], [], None):
             enter(TrainStep(program, [], (), (), [], None), self.ctx, const, mutate, self._brief)
 
     def _push(self, made: TrainStep, const: Vars, mutate: Vars) -> None:
@@ -278,14 +279,18 @@ class Pass:
 
     def follow(self, before: TrainStep, job: Any, after: Follower, numbers: Any) -> bool:
         """Push `after` in one call with the step before, if that is still held back."""
-        if not engine.get().take_back(job):
+        if not engine.get().is_held_back(job):
             return False
         behind: tuple[Copy | Follower, ...] = (*before.gives, after)
         whole = self._joined.get((*before.loads, *behind)) or self._of(before.loads, behind)
-        before.program = whole.program
-        before.puts.append((after, numbers))
-        feeds, gifts = before.keep
-        self._push(before, *whole.touched([x._chunk for _, x in feeds], gifts))
+        puts, (feeds, gifts) = [*before.puts, (after, numbers)], before.keep
+        const, mutate = whole.touched([x._chunk for _, x in feeds], gifts)
+        program, loads, gives, moved = whole.program, before.loads, before.gives, before.moved
+        made = TrainStep(program, puts, loads, gives, moved, before.keep)
+        held = engine.get().hold_instead(job, made, const, mutate, program.name)
+        if held is None:
+            return False
+        push(made, self.ctx, const, mutate, self._brief, held)
         return True
 
     def _copy(self, bound: Any, gives: bool) -> Copy:
@@ -329,19 +334,34 @@ class Pushed:
         return job is not None and self.of.follow(job.fn, job, after, numbers)
 
 
-def push(made: TrainStep, ctx: Context, const: Vars, mutate: Vars, brief: int = BRIEF) -> None:
-    """Push a train step again where it went behind the program; else as the engine has it."""
+def push(
+    made: TrainStep,
+    ctx: Context,
+    const: Vars,
+    mutate: Vars,
+    brief: int = BRIEF,
+    held: Job | None = None,
+) -> None:
+    """Push a train step again where it went behind the program; else as the engine has it.
+
+    `held` is the engine's job of it that is held back, if any.
+    """
     program = made.program
     before = made.pairs() if program.is_long and program.kept_tasks() else None
-    if before is None or not repush.way(program, const, mutate, before, made.moved):
-        enter(made, ctx, const, mutate, brief)
+    if before is None or not repush.way(program, const, mutate, before, made.moved, held):
+        enter(made, ctx, const, mutate, brief, held)
 
 
-def enter(made: TrainStep, ctx: Context, const: Vars, mutate: Vars, brief: int) -> None:
+def enter(
+    made: TrainStep, ctx: Context, const: Vars, mutate: Vars, brief: int, held: Job | None = None
+) -> None:
     """Push a train step as the engine has it: one of at most `brief` work, for which others may
     well wait, runs under the engine's lock."""
     current, program = engine.get(), made.program
     is_brief = program.work <= brief and not program.is_long
+    if held is not None:
+        current.push_held(held, is_brief)
+        return
     way = current.push_brief if is_brief else current.push_inline
     way(made, ctx, const, mutate, name=program.name)
 

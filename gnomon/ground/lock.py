@@ -3,7 +3,8 @@
 `first_use` is held while something is used for the first time: a module imported, a library loaded,
 code compiled, the process's threads and engine made. A fork waits for it, so that a child never
 finds any of that half done by a thread it does not have; it waits for `import` statements of
-gnomon's modules in other threads as well, which do not take the lock. It is taken before every
+gnomon's modules in other threads as well, which do not take the lock. So that no signal's handler
+finds it half done either, it is called when the outermost block is over. It is taken before every
 other lock: a thread that holds one must not ask for it.
 
 An interrupt is an exception that a signal's handler raises between two steps of the interpreter. Up
@@ -35,6 +36,7 @@ from signal import SIGINT, pthread_kill
 from types import TracebackType
 from typing import Any, Protocol, cast
 
+from gnomon.ground.handlers import put_off, resume
 from gnomon.ground.importing import begins, is_importing, wait_while_others_import
 
 
@@ -129,7 +131,42 @@ def is_held_once(lock: Reentrant) -> bool:
     return "count=1 " in repr(lock)  # CPython tells it in no other way before 3.12
 
 
-first_use = reentrant()
+class FirstUse:
+    """A reentrant lock whose blocks no signal's handler runs in: it does when they are over."""
+
+    __slots__ = ("_at_fork_reinit", "_depth", "_is_owned", "acquire", "release")
+
+    def __init__(self) -> None:
+        lock, self._depth = reentrant(), 0
+        self.acquire, self.release, self._is_owned = lock.acquire, lock.release, lock._is_owned
+        self._at_fork_reinit = lock._at_fork_reinit
+
+    def __enter__(self) -> bool:
+        _enter(self)
+        try:
+            if not self._depth:
+                put_off()
+            self._depth += 1
+        except BaseException:
+            self.release()
+            resume()
+            raise
+        return True
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._depth -= 1
+        outermost = not self._depth
+        self.release()
+        if outermost:
+            resume()
+
+
+first_use = FirstUse()
 
 
 def load_module(name: str) -> Any:

@@ -1,18 +1,19 @@
 """An iterator that fetches the next batch of one or several others while the current one is used.
 
 States: each source is *fetching* (its future in `_pending` is not done), *ready* (done) or
-*ended* (done with None). One thread per source; a source is only ever touched by its fetch or,
-with no fetch running, by `reset`. An error in a source is raised by the `next` that asks for its
-batch, and the iterator can be reset afterwards.
+*ended* (done with None). A source is only ever touched by its fetch or, with no fetch running, by
+`reset`: a future is noted before it is begun, as Ctrl-C may come in between. An error in a source
+is raised by the `next` that asks for its batch, and the iterator can be reset afterwards.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
 
 from gnomon.base import ArgumentError, GnomonError, ParamError, complaint, shown
+from gnomon.io.ahead import Ahead, Future
 from gnomon.io.desc import DataBatch, DataDesc
 from gnomon.io.iterator import DataIter, HandedOn, described
 
@@ -57,23 +58,28 @@ class PrefetchingIter(HandedOn):
 
     def _start_threads(self) -> None:
         self._process = os.getpid()
-        self._threads = ThreadPoolExecutor(len(self.iters), thread_name_prefix="prefetch")
+        self._ahead = Ahead(len(self.iters))
 
     def _here(self) -> list[Future[DataBatch | None]]:
         """What is pending; a forked child has no threads, and fetches anew what was not there."""
         if self._process != os.getpid():
             self._start_threads()
             self._pending = [
-                future if future.done() else self._threads.submit(_next_or_none, source)
+                future if future.wait(0) else _fetch(source)
                 for future, source in zip(self._pending, self.iters, strict=True)
             ]
+        for future in self._pending:
+            if not future.begun:
+                self._ahead.begin(future)
         return self._pending
 
     def _fetch(self) -> None:
-        self._pending = [self._threads.submit(_next_or_none, each) for each in self.iters]
+        self._pending = [_fetch(each) for each in self.iters]
+        self._here()
 
     def reset(self) -> None:
-        wait(self._here())
+        for future in self._here():
+            future.wait()
         for each in self.iters:
             each.reset()
         self._fetch()
@@ -91,6 +97,10 @@ class PrefetchingIter(HandedOn):
         self.current_batch.provide_label = self.provide_label
         self._fetch()
         return True
+
+
+def _fetch(source: DataIter) -> Future[DataBatch | None]:
+    return Future(partial(_next_or_none, source))
 
 
 def _next_or_none(source: DataIter) -> DataBatch | None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from gnomon import recordio
 from gnomon.base import FormatError, ParamError, complaint
 from gnomon.ground.bar import Bar
 from gnomon.image.codec import decode
+from gnomon.io.ahead import Ahead, Future
 from gnomon.io.desc import DataBatch, DataDesc
 from gnomon.io.normalize import Normalizer
 from gnomon.io.source import Part, SourceIter, read
@@ -150,7 +151,7 @@ class RecordImages(Part, SourceIter):
         """Have threads make the batches from a place in the epoch on."""
         if self._process != os.getpid():  # a forked child has no threads
             self._process = os.getpid()
-            self._pool = ThreadPoolExecutor(self.preprocess_threads, "decode")
+            self._threads = Ahead(self.preprocess_threads)
         self._plan = self._planned(self._epoch, at)
         self._at = at
         self._ahead: deque[Batch] = deque()
@@ -222,10 +223,9 @@ class RecordImages(Part, SourceIter):
         (desc,) = self.provide_label
         labels = np.full((len(rows), *(desc.shape[1:] or (1,))), self._unlabelled, np.float32)
         memory, step = pixels._numpy(), -(-len(rows) // self.preprocess_threads)
-        work = [
-            self._pool.submit(self._fill, rows, range(k, min(k + step, len(rows))), memory, labels)
-            for k in range(0, len(rows), step)
-        ]
+        shares = [range(k, min(k + step, len(rows))) for k in range(0, len(rows), step)]
+        made = [Future(partial(self._fill, rows, share, memory, labels)) for share in shares]
+        work = [self._threads.begin(future) for future in made]
         return Batch(last, pad, rows, pixels, labels, work)
 
     # one image ------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import sys
 import threading
@@ -279,6 +280,69 @@ def test_a_recursion_that_comes_to_its_limit_within_the_engine(threaded, busy):
             if not begun:
                 break
     assert reached > len(ways)
+
+
+def down(depth, work):
+    """As `at`, by a function in C at each level."""
+    return functools.reduce(lambda *_: down(depth - 1, work), (0, 0)) if depth else work()
+
+
+def _deepest():
+    """At how many such levels the limit comes."""
+    reached = 0
+
+    def further(*_):
+        nonlocal reached
+        reached += 1
+        functools.reduce(further, (0, 0))
+
+    with contextlib.suppress(RecursionError):
+        further()
+    return reached
+
+
+def _come_to_the_limit_in_c(one, found):
+    """Have each way of pushing come to the limit at every depth; `found` gets what it left."""
+    var, fine = one.new_variable(), engine.Repeatable(lambda ctx: None)
+    told = one.new_operator(lambda ctx, on_complete: on_complete(), (), (var,), kind="async")
+    ways = [
+        lambda: one.push(told),
+        lambda: one.push_sync(fine, None, (), (var,)),
+        lambda: one.push_inline(fine, None, (), (var,)),
+        lambda: one.push_later(fine, None, (), (var,)),
+        lambda: one.wait_for_var(var, write=True),
+        one.wait_for_all,
+    ]
+    deepest = _deepest()
+    for way in ways:
+        for less in range(24):
+            work = way if less % 2 else lambda way=way: sorted((0,), key=lambda _: way() or 0)
+            with contextlib.suppress(RecursionError, EngineError):
+                down(deepest - less // 2, work)
+            state = one._state()
+            left = one._lock._is_owned() or state.bouncing or state.job or state.hand
+            if left or not _all_is_done(one):
+                found.append((way, less))
+                return
+    found.append("done")
+
+
+def test_a_recursion_through_c_that_comes_to_its_limit_within_the_engine(threaded):
+    for _ in range(1200):  # until native code does it
+        threaded.push_inline(lambda ctx: None, None, (), (threaded.new_variable(),))
+    threaded.push_sync(lambda ctx: None)
+    threaded.wait_for_all()
+    limit, size, found = sys.getrecursionlimit(), threading.stack_size(512 << 20), []
+    try:
+        thread = threading.Thread(target=_come_to_the_limit_in_c, args=(threaded, found))
+        sys.setrecursionlimit(2000 if sys.version_info < (3, 12) else 100_000)
+        thread.start()
+        threading.stack_size(size)
+        thread.join()
+    finally:
+        threading.stack_size(size)
+        sys.setrecursionlimit(limit)
+    assert found == ["done"]
 
 
 def _all_is_done(one):

@@ -172,6 +172,17 @@ def test_a_handler_within_a_brief_kernel_reads_nothing_too_early(threaded):
     assert seen == ["within", "kernel", "handler's", "later"]
 
 
+def test_what_a_handler_pushes_amid_an_entry_stays_in_order(threaded):
+    """A brief kernel does not overtake what was put off."""
+    var, told = threaded.new_variable(), []
+    with threaded._lock:
+        threaded.push_inline(lambda ctx: told.append("first"), None, (), (var,))
+        threaded.push_brief(lambda ctx: told.append("second"), None, (), (var,))
+        assert told == []
+    threaded.wait_for_all()
+    assert told == ["first", "second"]
+
+
 def test_brief_kernels_and_naive_engines():
     naive = engine.NaiveEngine()
     assert not naive.run_brief(print, (), ())

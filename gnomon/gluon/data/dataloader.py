@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from multiprocessing import TimeoutError as LateError
-from multiprocessing.pool import ThreadPool
+from functools import partial
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
@@ -19,6 +19,7 @@ from gnomon.gluon.data.sampler import BatchSampler, RandomSampler, SequentialSam
 from gnomon.gluon.data.shared import as_in_context, unpack
 from gnomon.gluon.data.workers import Pool, Task
 from gnomon.ground.arguments import CheckedArguments
+from gnomon.io.ahead import Ahead, Future
 
 __all__ = [
     "DataLoader",
@@ -164,23 +165,21 @@ class DataLoader(CheckedArguments):
         def make(batch: Sequence[int]) -> Any:
             return batchify([self._dataset[i] for i in batch])
 
-        with ThreadPool(self._num_workers) as threads:  # which waits for none at the end
-            waiting: list[Any] = []
-            for number, batch in enumerate(samples):
-                waiting.append((number, threads.apply_async(make, (batch,))))
-                if len(waiting) > self._prefetch:
-                    yield self._awaited(*waiting.pop(0))
-            for number, result in waiting:
-                yield self._awaited(number, result)
+        threads = Ahead(self._num_workers)
+        begun: deque[tuple[int, Future[Any]]] = deque()
+        for number, batch in enumerate(samples):
+            begun.append((number, threads.begin(Future(partial(make, batch)))))
+            if len(begun) > self._prefetch:
+                yield self._awaited(*begun.popleft())
+        for number, future in begun:
+            yield self._awaited(number, future)
 
-    def _awaited(self, number: int, result: Any) -> Any:
-        try:
-            return result.get(self._timeout)
-        except LateError:
-            if result.ready():  # the data set raised it itself
-                raise
+    def _awaited(self, number: int, future: Future[Any]) -> Any:
+        if not future.wait(self._timeout):
             text = f"batch {number} was not made in {self._timeout:g} s"
-            raise GnomonError(f"DataLoader: {text}: is the data set stuck?") from None
+            raise GnomonError(f"DataLoader: {text}: is the data set stuck?")
+        try:
+            return future.result()
         except Exception as error:
             error.add_note(f"DataLoader: raised by a thread at batch {number}")
             raise

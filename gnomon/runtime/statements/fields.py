@@ -18,6 +18,7 @@ from gnomon import config
 from gnomon.ground.lock import reentrant
 
 WORD = ctypes.sizeof(ctypes.c_size_t)
+_MOST_CALLS = 1 << 20
 _STATE = 48  # numbers at the beginning of a thread's state that are looked at
 
 
@@ -102,8 +103,7 @@ def frames_left() -> int | None:
 
     That and the limit change when the limit does.
     """
-    address = ctypes.PYFUNCTYPE(ctypes.c_void_p)(("PyThreadState_Get", ctypes.pythonapi))()
-    ints = (ctypes.c_int32 * _STATE).from_address(address)
+    ints = _thread_state()
     limit = sys.getrecursionlimit()
     before = list(ints)
     sys.setrecursionlimit(limit + 1)
@@ -112,6 +112,32 @@ def frames_left() -> int | None:
     grown = [k for k, (a, b) in enumerate(zip(before, after, strict=True)) if b == a + 1]
     places = [k for k in grown if 0 < after[k] <= limit]
     return places[0] * 4 if len(grown) == 2 and len(places) == 1 else None
+
+
+@functools.cache
+def calls_left() -> int | None:
+    """Where it keeps how many calls in C more it may have, if these are counted apart.
+
+    That is behind the frames and their limit; the number falls with such calls.
+    """
+    frames, ints = frames_left(), _thread_state()
+    if frames is None:
+        return None
+    place = frames // 4 + 2
+    before, seen = ints[place], list[int]()
+
+    def look(_: int) -> int:
+        seen.append(ints[place])
+        return 0
+
+    sorted([0], key=look)
+    return 4 * place if 0 < seen[0] < before < _MOST_CALLS else None
+
+
+def _thread_state() -> ctypes.Array[ctypes.c_int32]:
+    """What the interpreter knows of this thread, in integers."""
+    address = ctypes.PYFUNCTYPE(ctypes.c_void_p)(("PyThreadState_Get", ctypes.pythonapi))()
+    return (ctypes.c_int32 * _STATE).from_address(address)
 
 
 @functools.cache
