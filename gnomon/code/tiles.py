@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
-WIDEST = 3  # registers of columns that a tile has at most, and a panel of B has
+WIDEST = 3  # registers of columns that a tile has at most where B lies as it is
 
 #: The words of a block. Distances are in elements: `row` and `along` those of op(A) from row to row
 #: and along a row, `ldb` and `ldc` those of B and C from one stored row to the next, and `across`
@@ -27,7 +27,7 @@ WIDEST = 3  # registers of columns that a tile has at most, and a panel of B has
 #: op(B)'s rows are dense, `batch` products share it, `sa` and `sc` from A to A and from C to C.
 #: `table` is where the addresses of tiles are.
 WORDS = (
-    "a b c m n k row along ldb across ldc alpha beta inner by_rows piece batch sa sc table".split()
+    "a b c m n k row along ldb across ldc alpha beta way by_rows piece batch sa sc table".split()
 )
 
 
@@ -85,7 +85,6 @@ LOADS
   %j = select i1 %rows, i64 0, i64 %start
   %m.here = select i1 %rows, i64 %size, i64 %m
   %n.here = select i1 %rows, i64 %n, i64 %size
-  %by_inner = icmp ne i64 %inner, 0
   %a.off = mul i64 %i, %row
   %b.off = mul i64 %j, %across
   %c.row = mul i64 %i, %ldc
@@ -96,12 +95,15 @@ LOADS
   %a.at = getelementptr ELEMENT, ptr %a.all, i64 %a.off
   %b.at = getelementptr ELEMENT, ptr %b.all, i64 %b.off
   %c.at = getelementptr ELEMENT, ptr %c.all, i64 %c.off
-  br i1 %by_inner, label %inside, label %outside
-inside:
+  switch i64 %way, label %outer [i64 1, label %inner i64 2, label %packed]
+outer:
+  call void @outer(ptr %words, i64 %n.here, i64 %m.here, ptr %a.at, ptr %b.at, ptr %c.at)
+  ret void
+inner:
   call void @inner(ptr %words, i64 %m.here, i64 %n.here, ptr %a.at, ptr %b.at, ptr %c.at)
   ret void
-outside:
-  call void @outer(ptr %words, i64 %n.here, i64 %m.here, ptr %a.at, ptr %b.at, ptr %c.at)
+packed:
+  call void @packed(ptr %words, i64 %n.here, i64 %m.here, ptr %a.at, ptr %b.at, ptr %c.at)
   ret void
 }
 """
@@ -114,7 +116,7 @@ _NUMBERS = """
 """.replace("ALPHA", str(WORDS.index("alpha"))).replace("BETA", str(WORDS.index("beta")))
 
 _BATCH = """
-define internal void @outer.batch.WIDTH(TAKES) noinline {
+define internal void @WAY.batch.WIDTH(TAKES) noinline {
 LOADS
   br label %head
 head:
@@ -126,7 +128,7 @@ body:
   %c.off = mul i64 %i, %sc
   %a.at = getelementptr ELEMENT, ptr %a, i64 %a.off
   %c.at = getelementptr ELEMENT, ptr %c, i64 %c.off
-  call void @outer.strip.WIDTH(ptr %words, i64 %extent, i64 %other, ptr %a.at, ptr %b, ptr %c.at)
+  call void @WAY.strip.WIDTH(ptr %words, i64 %extent, i64 %other, ptr %a.at, ptr %b, ptr %c.at)
   %next = add i64 %i, 1
   br label %head
 done:
@@ -145,23 +147,35 @@ class Size(NamedTuple):
     step: int
 
 
-class Sizes(NamedTuple):
-    """How both ways cut C into tiles: the rows and columns of outer ones, and of inner ones."""
+class Way(NamedTuple):
+    """How C is cut into tiles."""
 
-    tall: Sequence[Size]
-    wide: Sequence[Size]
     rows: Sequence[Size]
     columns: Sequence[Size]
 
 
 @functools.cache
-def sizes_of(machine: Machine) -> Sizes:
-    """The sizes of a machine's tiles."""
+def ways(machine: Machine) -> dict[str, Way]:
+    """The sizes of a machine's tiles, by the way that B is read; their order is their number."""
     many, lanes = machine.registers >= 32, machine.lanes
-    wide = [Size("whole", WIDEST * lanes, WIDEST * lanes)]
-    wide += [Size(str(v), (v - 1) * lanes + 1, v * lanes) for v in range(WIDEST, 0, -1)]
     tall, rows = ((8, 4, 2, 1), (6, 4, 2, 1)) if many else ((4, 2, 1), (2, 1))
-    return Sizes(_plain(tall), wide, _plain(rows), _plain((4, 2, 1)))
+    # 8 rows of a panel are better taken as 4 and 4 than as 6 and 2
+    of_panels = [Size("6", 9, 6), *_plain((4, 2, 1))] if many else _plain(tall)
+    return {
+        "outer": Way(_plain(tall), _across(WIDEST, lanes)),
+        "inner": Way(_plain(rows), _plain((4, 2, 1))),
+        "packed": Way(of_panels, _across(panel(machine), lanes)),
+    }
+
+
+def panel(machine: Machine) -> int:
+    """How many registers of columns a panel of B has."""
+    return 4 if machine.registers >= 32 else WIDEST
+
+
+def _across(most: int, lanes: int) -> list[Size]:
+    whole = Size("whole", most * lanes, most * lanes)
+    return [whole, *(Size(str(v), (v - 1) * lanes + 1, v * lanes) for v in range(most, 0, -1))]
 
 
 def _plain(steps: Iterable[int]) -> list[Size]:
@@ -170,21 +184,22 @@ def _plain(steps: Iterable[int]) -> list[Size]:
 
 def names(machine: Machine) -> list[str]:
     """The tiles of a machine, in the order of the table."""
-    tall, wide, rows, columns = sizes_of(machine)
-    outer = [f"outer.{r.name}.{v.name}" for r, v in product(tall, wide)]
-    return outer + [f"inner.{r.name}.{s.name}" for r, s in product(rows, columns)]
+    return [
+        f"{way}.{r.name}.{c.name}"
+        for way, cut in ways(machine).items()
+        for r, c in product(cut.rows, cut.columns)
+    ]
 
 
-def needed(machine: Machine, rows: int, columns: int, inner: bool) -> list[str]:
+def needed(machine: Machine, rows: int, columns: int, way: str) -> list[str]:
     """The tiles that so much of C is cut into.
 
-    >>> needed(Machine("float", 4, 16, 32), 20, 60, inner=False)
+    >>> needed(Machine("float", 4, 16, 32), 20, 60, "outer")
     ['outer.8.whole', 'outer.8.1', 'outer.4.whole', 'outer.4.1']
     """
-    cut = sizes_of(machine)
-    down, across = (cut.rows, cut.columns) if inner else (cut.tall, cut.wide)
-    way = "inner" if inner else "outer"
-    return [f"{way}.{r}.{c}" for r, c in product(_taken(rows, down), _taken(columns, across))]
+    cut = ways(machine)[way]
+    taken = product(_taken(rows, cut.rows), _taken(columns, cut.columns))
+    return [f"{way}.{r}.{c}" for r, c in taken]
 
 
 def _taken(extent: int, sizes: Sequence[Size]) -> list[str]:
@@ -199,34 +214,41 @@ def _taken(extent: int, sizes: Sequence[Size]) -> list[str]:
 
 def tile(machine: Machine, name: str) -> str:
     """The text of one of the tiles `names`, a function `tile`."""
-    cut, (way, first, second) = sizes_of(machine), name.split(".")
-    if way == "outer":
-        wide = next(size for size in cut.wide if size.name == second)
-        body = _outer_tile(int(first), wide, machine.lanes)
-    else:
+    way, first, second = name.split(".")
+    if way == "inner":
         body = _inner_tile(int(first), int(second), machine.lanes)
+    else:
+        wide = next(size for size in ways(machine)[way].columns if size.name == second)
+        body = _outer_tile(int(first), wide, machine.lanes)
     return _filled(machine, _KIT + body)
 
 
 def text(machine: Machine) -> str:
     """The text of `tiles`, which goes over C and calls tiles by way of the table."""
-    tall, wide, rows, columns = sizes_of(machine)
     table = {name: number for number, name in enumerate(names(machine))}
     parts = [_FRAME.replace("LOADS", _loads(WORDS))]
-    parts += [
-        _sweep(f"outer.strip.{v.name}", f"outer.%s.{v.name}", tall, "row 0 ldc", table)
-        for v in wide
-    ]
-    parts += [
-        _sweep(f"inner.strip.{r.name}", f"inner.{r.name}.%s", columns, "0 across 1", table)
-        for r in rows
-    ]
-    for v in wide:
-        each = _BATCH.replace("WIDTH", v.name).replace("TAKES", _TAKES)
-        parts.append(each.replace("LOADS", _loads(("batch", "sa", "sc"))))
-    parts += [_sweep("outer", "outer.batch.%s", wide, "0 across 1")]
-    parts += [_sweep("inner", "inner.strip.%s", rows, "row 0 ldc")]
+    for way, cut in ways(machine).items():
+        parts += (_inner_sweeps if way == "inner" else _outer_sweeps)(way, cut, table)
     return _filled(machine, "".join(parts))
+
+
+def _inner_sweeps(way: str, cut: Way, table: Mapping[str, int]) -> list[str]:
+    """The functions that go over C by strips of rows."""
+    found = [
+        _sweep(f"{way}.strip.{r.name}", f"{way}.{r.name}.%s", cut.columns, "0 across 1", table)
+        for r in cut.rows
+    ]
+    return [*found, _sweep(way, f"{way}.strip.%s", cut.rows, "row 0 ldc")]
+
+
+def _outer_sweeps(way: str, cut: Way, table: Mapping[str, int]) -> list[str]:
+    """The functions that go over C by strips of columns, of all products of a batch."""
+    found = []
+    for v in (size.name for size in cut.columns):
+        each = _BATCH.replace("WAY", way).replace("WIDTH", v).replace("TAKES", _TAKES)
+        found.append(_sweep(f"{way}.strip.{v}", f"{way}.%s.{v}", cut.rows, "row 0 ldc", table))
+        found.append(each.replace("LOADS", _loads(("batch", "sa", "sc"))))
+    return [*found, _sweep(way, f"{way}.batch.%s", cut.columns, "0 across 1")]
 
 
 def _filled(machine: Machine, text: str) -> str:

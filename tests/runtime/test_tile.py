@@ -147,8 +147,8 @@ def test_tiles_are_compiled_when_a_product_needs_them(machine: None) -> None:
 
 
 def test_each_extent_is_cut_into_the_tiles_that_are_told() -> None:
-    found = tiles.needed(tiles.Machine("float", 4, 16, 32), 13, 17, inner=True)
+    found = tiles.needed(tiles.Machine("float", 4, 16, 32), 13, 17, "inner")
     assert found == [f"inner.{r}.{c}" for r in (6, 1) for c in (4, 1)]
-    assert tiles.needed(tiles.Machine("float", 4, 8, 16), 3, 47, inner=False) == [
+    assert tiles.needed(tiles.Machine("float", 4, 8, 16), 3, 47, "outer") == [
         f"outer.{r}.{v}" for r in (2, 1) for v in ("whole", "3")
     ]

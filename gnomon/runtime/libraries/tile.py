@@ -77,7 +77,8 @@ def panels(matrix: Buffer) -> tuple[Buffer, Callable[[], list[Store]]]:
 
 def columns(dtype: DType) -> int:
     """How many columns a panel has."""
-    return tiles.WIDEST * _machine(dtype).lanes
+    machine = _machine(dtype)
+    return tiles.panel(machine) * machine.lanes
 
 
 @functools.cache
@@ -140,7 +141,11 @@ def _needed(
     axis = p.m if values["by_rows"] else p.n
     for piece in {min(values["piece"], axis), axis - (tasks - 1) * values["piece"]}:
         m, n = (piece, p.n) if values["by_rows"] else (p.m, piece)
-        yield from tiles.needed(machine, m, n, p.transpose_b)
+        yield from tiles.needed(machine, m, n, _way(p))
+
+
+def _way(p: Product) -> str:
+    return "packed" if p.packed else "inner" if p.transpose_b else "outer"
 
 
 def step(p: Product, keep: Any = None) -> TileStep:
@@ -158,7 +163,7 @@ def step(p: Product, keep: Any = None) -> TileStep:
     values = {
         "m": p.m, "n": p.n, "k": p.k, "row": row, "along": along, "ldb": ldb, "across": across,
         "ldc": p.ldc, "alpha": bits(p.alpha, p.dtype), "beta": bits(p.beta, p.dtype),
-        "inner": p.transpose_b, "by_rows": by_rows, "piece": piece, "batch": p.batch,
+        "way": [*tiles.ways(_machine(p.dtype))].index(_way(p)), "by_rows": by_rows, "piece": piece, "batch": p.batch,
         "sa": p.sa, "sc": p.sc,
     }  # fmt: skip
     return TileStep(p, values, -(-axis // piece), keep)
