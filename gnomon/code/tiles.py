@@ -1,12 +1,14 @@
-"""The native text of matrix products that pack nothing: tiles of C kept in registers.
+"""The native text of matrix products: tiles of C kept in registers.
 
-Two ways, by where the elements of op(B) lie. *Outer*: its rows are dense; a tile is some rows of C
+Four ways, by where the elements of op(B) lie. *Outer*: its rows are dense; a tile is some rows of C
 by some registers of columns, and each step of the inner axis adds the product of a column of op(A),
 each element spread over a register, and a row of op(B). Two steps make a turn, and only tiles at an
 edge have masks: what a thread waits for, with a busy neighbour on its core, are instructions.
 *Inner*: the columns of op(B) are dense, and the rows of op(A); their registers are multiplied one
 by one, and what the registers of sums hold is added up at the end. Tiles are taken in strips, whose
-part of one operand stays in the first cache, for all products of a batch.
+part of one operand stays in the first cache, for all products of a batch. *Packed*: as outer, the
+columns of B being in panels. *Strips*: the columns of a strip are brought into a panel first, on
+the stack.
 
 A product needs few of the tiles that there are, and each takes LLVM 12 ms. So a tile is a text of
 its own, compiled when a product first needs it, and is called through a table.
@@ -25,10 +27,12 @@ WIDEST = 3  # registers of columns that a tile has at most where B lies as it is
 #: and along a row, `ldb` and `ldc` those of B and C from one stored row to the next, and `across`
 #: that of op(B) from column to column: where B lies in panels, a column's part of its panel. Where
 #: op(B)'s rows are dense, `batch` products share it, `sa` and `sc` from A to A and from C to C.
-#: `table` is where the addresses of tiles are.
+#: `table` is where the addresses of tiles are. Where panels are made, `ldb` is theirs, and `down`
+#: is that of op(B) from row to row.
 WORDS = (
-    "a b c m n k row along ldb across ldc alpha beta way by_rows piece batch sa sc table".split()
-)
+    "a b c m n k row along ldb across ldc alpha beta way by_rows piece batch sa sc table down"
+).split()
+WAYS = "outer", "inner", "packed", "strips"  # by number
 
 
 class Machine(NamedTuple):
@@ -95,7 +99,7 @@ LOADS
   %a.at = getelementptr ELEMENT, ptr %a.all, i64 %a.off
   %b.at = getelementptr ELEMENT, ptr %b.all, i64 %b.off
   %c.at = getelementptr ELEMENT, ptr %c.all, i64 %c.off
-  switch i64 %way, label %outer [i64 1, label %inner i64 2, label %packed]
+  switch i64 %way, label %outer [i64 1, label %inner i64 2, label %packed i64 3, label %strips]
 outer:
   call void @outer(ptr %words, i64 %n.here, i64 %m.here, ptr %a.at, ptr %b.at, ptr %c.at)
   ret void
@@ -104,6 +108,9 @@ inner:
   ret void
 packed:
   call void @packed(ptr %words, i64 %n.here, i64 %m.here, ptr %a.at, ptr %b.at, ptr %c.at)
+  ret void
+strips:
+  call void @strips(ptr %words, i64 %n.here, i64 %m.here, ptr %a.at, ptr %b.at, ptr %c.at)
   ret void
 }
 """
@@ -136,6 +143,69 @@ done:
 }
 """
 
+_STRIP = """
+define internal void @strips.strip(TAKES) noinline {
+LOADS
+  %count = mul i64 %k, PANEL
+  %panel = alloca ELEMENT, i64 %count, align 64
+  %columns = call i64 @llvm.smin.i64(i64 %other, i64 PANEL)
+  call void @pack(ptr %words, i64 %columns, ptr %b, ptr %panel)
+  call void @packed(ptr %words, i64 %columns, i64 %extent, ptr %a, ptr %panel, ptr %c)
+  ret void
+}
+
+declare VECTOR @llvm.masked.load.SUFFIX.p0(ptr, i32, MASK, VECTOR)
+declare VECTOR @llvm.masked.gather.SUFFIX.vLANESp0(<LANES x ptr>, i32, MASK, VECTOR)
+declare MASK @llvm.get.active.lane.mask.vLANESi1.i64(i64, i64)
+
+define internal void @pack(ptr %words, i64 %columns, ptr %b, ptr %panel) noinline {
+LOADS
+  %is.dense = icmp eq i64 %across, 1
+  %apart = trunc i64 %across to i32
+  %first = insertelement <LANES x i32> poison, i32 %apart, i64 0
+  %all = shufflevector <LANES x i32> %first, <LANES x i32> poison, <LANES x i32> zeroinitializer
+  %places = mul <LANES x i32> %all, NUMBERED
+  br label %next
+next:
+  %j = phi i64 [0, %0], [%j.next, %end]
+  %mask = call MASK @llvm.get.active.lane.mask.vLANESi1.i64(i64 %j, i64 %columns)
+  %b.off = mul i64 %j, %across
+  %b.j = getelementptr ELEMENT, ptr %b, i64 %b.off
+  %panel.j = getelementptr ELEMENT, ptr %panel, i64 %j
+  br label %head
+head:
+  %p = phi i64 [0, %next], [%p.next, %stored]
+  %more = icmp slt i64 %p, %k
+  br i1 %more, label %body, label %end
+body:
+  %off = mul i64 %p, %down
+  %from = getelementptr ELEMENT, ptr %b.j, i64 %off
+  br i1 %is.dense, label %dense, label %turned
+dense:
+  %row = call VECTOR @llvm.masked.load.SUFFIX.p0(ptr %from, i32 SIZE, MASK %mask,
+    VECTOR zeroinitializer)
+  br label %stored
+turned:
+  %each = getelementptr ELEMENT, ptr %from, <LANES x i32> %places
+  %column = call VECTOR @llvm.masked.gather.SUFFIX.vLANESp0(<LANES x ptr> %each, i32 SIZE,
+    MASK %mask, VECTOR zeroinitializer)
+  br label %stored
+stored:
+  %x = phi VECTOR [%row, %dense], [%column, %turned]
+  %panel.off = mul i64 %p, PANEL
+  %to = getelementptr ELEMENT, ptr %panel.j, i64 %panel.off
+  store VECTOR %x, ptr %to, align SIZE
+  %p.next = add i64 %p, 1
+  br label %head
+end:
+  %j.next = add i64 %j, LANES
+  %again = icmp slt i64 %j.next, PANEL
+  br i1 %again, label %next, label %done
+done:
+  ret void
+}
+"""
+
 _TAKES = "ptr %words, i64 %extent, i64 %other, ptr %a, ptr %b, ptr %c"
 
 
@@ -156,7 +226,7 @@ class Way(NamedTuple):
 
 @functools.cache
 def ways(machine: Machine) -> dict[str, Way]:
-    """The sizes of a machine's tiles, by the way that B is read; their order is their number."""
+    """The sizes of a machine's tiles, by the way that B is read."""
     many, lanes = machine.registers >= 32, machine.lanes
     tall, rows = ((8, 4, 2, 1), (6, 4, 2, 1)) if many else ((4, 2, 1), (2, 1))
     # 8 rows of a panel are better taken as 4 and 4 than as 6 and 2
@@ -197,6 +267,7 @@ def needed(machine: Machine, rows: int, columns: int, way: str) -> list[str]:
     >>> needed(Machine("float", 4, 16, 32), 20, 60, "outer")
     ['outer.8.whole', 'outer.8.1', 'outer.4.whole', 'outer.4.1']
     """
+    way = "packed" if way == "strips" else way
     cut = ways(machine)[way]
     taken = product(_taken(rows, cut.rows), _taken(columns, cut.columns))
     return [f"{way}.{r}.{c}" for r, c in taken]
@@ -229,7 +300,7 @@ def text(machine: Machine) -> str:
     parts = [_FRAME.replace("LOADS", _loads(WORDS))]
     for way, cut in ways(machine).items():
         parts += (_inner_sweeps if way == "inner" else _outer_sweeps)(way, cut, table)
-    return _filled(machine, "".join(parts))
+    return _filled(machine, "".join([*parts, *_strip_sweeps(machine)]))
 
 
 def _inner_sweeps(way: str, cut: Way, table: Mapping[str, int]) -> list[str]:
@@ -249,6 +320,15 @@ def _outer_sweeps(way: str, cut: Way, table: Mapping[str, int]) -> list[str]:
         found.append(_sweep(f"{way}.strip.{v}", f"{way}.%s.{v}", cut.rows, "row 0 ldc", table))
         found.append(each.replace("LOADS", _loads(("batch", "sa", "sc"))))
     return [*found, _sweep(way, f"{way}.batch.%s", cut.columns, "0 across 1")]
+
+
+def _strip_sweeps(machine: Machine) -> list[str]:
+    """The functions that go over C by strips of columns, whose part of B they pack."""
+    lanes, most = machine.lanes, panel(machine) * machine.lanes
+    numbered = "<" + ", ".join(f"i32 {k}" for k in range(lanes)) + ">"
+    each = _STRIP.replace("NUMBERED", numbered).replace("TAKES", _TAKES)
+    each = each.replace("LOADS", _loads(("k", "across", "down"))).replace("PANEL", str(most))
+    return [each, _sweep("strips", "strips.%s", [Size("strip", 1, most)], "0 across 1")]
 
 
 def _filled(machine: Machine, text: str) -> str:

@@ -1,4 +1,4 @@
-"""Small matrix products by code of our own, which packs nothing: see `code/tiles.py`.
+"""Small and middle matrix products by code of our own: see `code/tiles.py`.
 
 A library brings parts of both operands into an order of its own before it multiplies. Where C has
 few rows or the inner axis is short, that takes as long as the product.
@@ -28,6 +28,9 @@ _GRAIN_VECTOR = 80_000  # the same where A is a row, and what takes time is read
 _EDGE = 16  # rows or columns that a piece is a multiple of
 _SMALL = 300_000  # multiply-adds up to which packing takes longer than it saves
 _MIDDLE = 4_000_000
+_LARGE = 4 * _MIDDLE
+_DEEP = 512  # of the inner axis: what a panel on the stack has at most
+_AGAIN, _AGAIN_TURNED = 160, 32  # rows of C for which a part of B that is packed is read again
 _BROAD = 32  # rows and columns from which on elements of both are read often enough
 _WIDE = 64  # bytes of a register where there are 32 of them
 _ELEMENTS = {dtypes.float32: "float", dtypes.float64: "double"}
@@ -40,8 +43,10 @@ def fits(p: Product) -> bool:
     45, 65; (32 500 800) so 172, 223; (10 64 32) with A turned 0.4, 1.4; (1 128 784) 2.6, 14; on two
     cores, with B turned, (128 128 784) 99, 111; (100 128 1024) 105, 149; but (128 64 128) 12, 10;
     on one (128 500 800) 640, 610, and (20 200 800) with nothing turned 37, 33. With A turned, on
-    one core, (64 64 148) 8.6, 9.2; (32 192 600) 44, 50; but (10 500 320) 28, 23. A library makes
-    code for each size, which takes as long as many of these; tiles are there for all.
+    one core, (64 64 148) 8.6, 9.2; (32 192 600) 44, 50; but (10 500 320) 28, 23. By strips, on one
+    core, (600 64 256) 116, 115, (600 256 64) 116, 122; with B turned (32 64 64) 2.5, 3.2,
+    (256 192 64) 39.1, 38.5; with A turned (256 64 320) 64, 72. A library makes code for each size,
+    which takes as long as many of these; tiles are there for all.
     """
     if p.packed:
         return True
@@ -49,11 +54,20 @@ def fits(p: Product) -> bool:
         return False
     if min(p.m, p.n, p.k) < 1 or not _has_fma():
         return False
-    if p.work <= _SMALL:
+    if p.work <= _SMALL or _by_strips(p):
         return True
     if p.transpose_b:
-        return p.work <= 4 * _MIDDLE and p.m <= 128 and p.k >= 512
+        return p.work <= _LARGE and p.m <= 128 and p.k >= 512
     return p.work <= _MIDDLE and (p.k <= 64 or (p.transpose_a and min(p.m, p.n) >= _BROAD))
+
+
+def _by_strips(p: Product) -> bool:
+    """Whether parts of B are packed: where enough rows of C read each, and there are registers for
+    tiles of that many columns; with fewer registers a library is faster."""
+    machine, least = _machine(p.dtype), _AGAIN_TURNED if p.transpose_b else _AGAIN
+    if p.packed or p.batch > 1 or p.k > _DEEP or p.work > _LARGE:
+        return False
+    return tiles.panel(machine) > tiles.WIDEST and p.n >= columns(p.dtype) and p.m >= least
 
 
 def packs(dtype: DType) -> bool:
@@ -145,16 +159,19 @@ def _needed(
 
 
 def _way(p: Product) -> str:
-    return "packed" if p.packed else "inner" if p.transpose_b else "outer"
+    if p.packed:
+        return "packed"
+    return "strips" if _by_strips(p) else "inner" if p.transpose_b else "outer"
 
 
 def step(p: Product, keep: Any = None) -> TileStep:
     """A step that computes a product that `fits`; `keep` is held by it."""
     row, along = (1, p.lda) if p.transpose_a else (p.lda, 1)
-    ldb, across, edge = p.ldb, p.ldb if p.transpose_b else 1, _EDGE
-    if p.packed:
+    down, across = (1, p.ldb) if p.transpose_b else (p.ldb, 1)
+    ldb, edge, way = p.ldb, _EDGE, _way(p)
+    if way in ("packed", "strips"):
         ldb = edge = columns(p.dtype)
-        across = p.k
+        across = p.k if p.packed else across
     pays = p.batch * p.work // (_GRAIN if p.m > 1 else _GRAIN_VECTOR)
     wanted = min(threads.num_threads(), max(1, pays))
     by_rows = p.m >= _EDGE * wanted and (p.n < p.m or not (p.transpose_b or p.packed))
@@ -163,7 +180,7 @@ def step(p: Product, keep: Any = None) -> TileStep:
     values = {
         "m": p.m, "n": p.n, "k": p.k, "row": row, "along": along, "ldb": ldb, "across": across,
         "ldc": p.ldc, "alpha": bits(p.alpha, p.dtype), "beta": bits(p.beta, p.dtype),
-        "way": [*tiles.ways(_machine(p.dtype))].index(_way(p)), "by_rows": by_rows, "piece": piece, "batch": p.batch,
-        "sa": p.sa, "sc": p.sc,
+        "way": tiles.WAYS.index(way), "by_rows": by_rows, "piece": piece, "batch": p.batch,
+        "sa": p.sa, "sc": p.sc, "down": down,
     }  # fmt: skip
     return TileStep(p, values, -(-axis // piece), keep)
