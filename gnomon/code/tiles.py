@@ -28,9 +28,11 @@ WIDEST = 3  # registers of columns that a tile has at most where B lies as it is
 #: that of op(B) from column to column: where B lies in panels, a column's part of its panel. Where
 #: op(B)'s rows are dense, `batch` products share it, `sa` and `sc` from A to A and from C to C.
 #: `table` is where the addresses of tiles are. Where panels are made, `ldb` is theirs, and `down`
-#: is that of op(B) from row to row.
+#: is that of op(B) from row to row. Where each product of several has a B of its own, `own` is how
+#: many there are, `share` how many a task does as a whole, and `sb` goes from B to B.
 WORDS = (
-    "a b c m n k row along ldb across ldc alpha beta way by_rows piece batch sa sc table down"
+    "a b c m n k row along ldb across ldc alpha beta way by_rows piece batch sa sc table down "
+    "own share sb"
 ).split()
 WAYS = "outer", "inner", "packed", "strips"  # by number
 
@@ -79,6 +81,31 @@ define internal VECTOR @load(ptr %at, MASK %mask) alwaysinline {
 
 _FRAME = """
 define void @tiles(ptr %words, i64 %task, i64 %tasks) {
+EACH
+  %one = icmp eq i64 %own, 1
+  %start = mul i64 %task, %share
+  %behind = add i64 %start, %share
+  %last = call i64 @llvm.smin.i64(i64 %behind, i64 %own)
+  %begin = select i1 %one, i64 0, i64 %start
+  %end = select i1 %one, i64 1, i64 %last
+  %part = select i1 %one, i64 %task, i64 0
+  br label %head
+head:
+  %q = phi i64 [%begin, %0], [%next, %body]
+  %more = icmp slt i64 %q, %end
+  br i1 %more, label %body, label %done
+body:
+  %a.q = mul i64 %q, %sa
+  %b.q = mul i64 %q, %sb
+  %c.q = mul i64 %q, %sc
+  call void @part(ptr %words, i64 %part, i64 %a.q, i64 %b.q, i64 %c.q)
+  %next = add i64 %q, 1
+  br label %head
+done:
+  ret void
+}
+
+define internal void @part(ptr %words, i64 %task, i64 %a.q, i64 %b.q, i64 %c.q) noinline {
 LOADS
   %rows = icmp ne i64 %by_rows, 0
   %axis = select i1 %rows, i64 %m, i64 %n
@@ -89,10 +116,13 @@ LOADS
   %j = select i1 %rows, i64 0, i64 %start
   %m.here = select i1 %rows, i64 %size, i64 %m
   %n.here = select i1 %rows, i64 %n, i64 %size
-  %a.off = mul i64 %i, %row
-  %b.off = mul i64 %j, %across
-  %c.row = mul i64 %i, %ldc
-  %c.off = add i64 %c.row, %j
+  %a.i = mul i64 %i, %row
+  %a.off = add i64 %a.i, %a.q
+  %b.j = mul i64 %j, %across
+  %b.off = add i64 %b.j, %b.q
+  %c.i = mul i64 %i, %ldc
+  %c.ij = add i64 %c.i, %j
+  %c.off = add i64 %c.ij, %c.q
   %a.all = inttoptr i64 %a to ptr
   %b.all = inttoptr i64 %b to ptr
   %c.all = inttoptr i64 %c to ptr
@@ -297,7 +327,8 @@ def tile(machine: Machine, name: str) -> str:
 def text(machine: Machine) -> str:
     """The text of `tiles`, which goes over C and calls tiles by way of the table."""
     table = {name: number for number, name in enumerate(names(machine))}
-    parts = [_FRAME.replace("LOADS", _loads(WORDS))]
+    each = _loads(("own", "share", "sa", "sb", "sc"))
+    parts = [_FRAME.replace("EACH", each).replace("LOADS", _loads(WORDS))]
     for way, cut in ways(machine).items():
         parts += (_inner_sweeps if way == "inner" else _outer_sweeps)(way, cut, table)
     return _filled(machine, "".join([*parts, *_strip_sweeps(machine)]))

@@ -90,6 +90,54 @@ def test_any_number_of_threads_gives_the_same(
     assert all((each == found[0]).all() for each in found)
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("size", [(33, 64, 9), (163, 70, 20), (200, 130, 65), (320, 192, 5)])
+def test_strips_of_many_rows_are_packed(
+    machine: None,
+    monkeypatch: pytest.MonkeyPatch,
+    size: tuple[int, int, int],
+    form: tuple[bool, bool],
+) -> None:
+    plain = [check(*size, *form, beta) for beta in (0.0, -0.5)]
+    monkeypatch.setattr(tile, "_by_strips", lambda p: True)
+    packed = [check(*size, *form, beta) for beta in (0.0, -0.5)]
+    if not form[1]:  # else the plain ones add up in another order
+        assert all((a == b).all() for a, b in zip(plain, packed, strict=True))
+
+
+def test_strips_are_for_registers_that_hold_four_columns(machine: None) -> None:
+    wide = tile._machine(dtypes.float32).registers >= 32
+    assert tile._by_strips(product("float32", 320, 256, 64)) == wide
+    assert tile._by_strips(product("float32", 32, 256, 64, transpose_b=True)) == wide
+    for m, n, k in ((100, 256, 64), (320, 10, 64), (320, 256, 600), (4000, 256, 64)):
+        assert not tile._by_strips(product("float32", m, n, k))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("count", [1, 2, 7])
+def test_batches_with_a_b_each(machine: None, form: tuple[bool, bool], count: int) -> None:
+    (m, n, k), (ta, tb), rng = (9, 18, 5), form, np.random.default_rng(count)
+    a, b, c = (rng.standard_normal(s).astype(np.float32) for s in ((5, m, k), (5, k, n), (5, m, n)))
+    left, right = (
+        np.ascontiguousarray(x.swapaxes(1, 2) if t else x) for x, t in ((a, ta), (b, tb))
+    )
+    want, before = 0.5 * c + a @ b, threads.num_threads()
+    what = product(
+        "float32", m, n, k, transpose_a=ta, transpose_b=tb, beta=0.5, batch=5,
+        strides=(m * k, k * n, m * n),
+    )  # fmt: skip
+    try:
+        threads.set_num_threads(count)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(tile, "_GRAIN", 100)
+            step = tile.step(what)
+    finally:
+        threads.set_num_threads(before)
+    step.bind(left.ctypes.data, right.ctypes.data, c.ctypes.data)
+    step.run()
+    np.testing.assert_allclose(c, want, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float64])
 def test_packed(machine: None, dtype: DType) -> None:
     for (m, n, k), turned in itertools.product([*SIZES, (20, 96, 3), (3, 400, 2)], (False, True)):
@@ -131,6 +179,9 @@ def test_small_products_come_here() -> None:
     assert not tile.fits(product("float32", 2, 3, 4, transpose_a=True, transpose_b=True))
     assert not tile.fits(product("float64", 2, 3, 4))
     assert not tile.fits(product("float32", 1000, 1000, 1000))
+    apart = {"batch": 2, "strides": (6, 8, 12)}
+    assert tile.fits(product("float32", 2, 3, 4, transpose_a=True, **apart)) == tile._has_fma()
+    assert not tile.fits(product("float32", 2, 3, 4, transpose_b=True, **apart))
 
 
 def test_tiles_are_compiled_when_a_product_needs_them(machine: None) -> None:

@@ -45,15 +45,18 @@ def fits(p: Product) -> bool:
     on one (128 500 800) 640, 610, and (20 200 800) with nothing turned 37, 33. With A turned, on
     one core, (64 64 148) 8.6, 9.2; (32 192 600) 44, 50; but (10 500 320) 28, 23. By strips, on one
     core, (600 64 256) 116, 115, (600 256 64) 116, 122; with B turned (32 64 64) 2.5, 3.2,
-    (256 192 64) 39.1, 38.5; with A turned (256 64 320) 64, 72. A library makes code for each size,
-    which takes as long as many of these; tiles are there for all.
+    (256 192 64) 39.1, 38.5; with A turned (256 64 320) 64, 72. Of batches those with A turned, 16
+    times (41 16 41) 8, 10, (100 64 100) 125, 133; with nothing turned (100 16 100) 41, 32. A
+    library makes code for each size, which takes as long as many of these; tiles are there for all.
     """
     if p.packed:
         return True
-    if p.dtype is not dtypes.float32 or p.batch != 1 or (p.transpose_a and p.transpose_b):
+    if p.dtype is not dtypes.float32 or (p.transpose_a and p.transpose_b):
         return False
-    if min(p.m, p.n, p.k) < 1 or not _has_fma():
+    if min(p.m, p.n, p.k, p.batch) < 1 or not _has_fma():
         return False
+    if p.batch > 1:
+        return p.work <= _SMALL and p.transpose_a
     if p.work <= _SMALL or _by_strips(p):
         return True
     if p.transpose_b:
@@ -153,7 +156,7 @@ def _needed(
 ) -> Iterator[str]:
     """The tiles of a product that is cut so: of whole pieces, and of the last one."""
     axis = p.m if values["by_rows"] else p.n
-    for piece in {min(values["piece"], axis), axis - (tasks - 1) * values["piece"]}:
+    for piece in {min(values["piece"], axis), (axis - 1) % values["piece"] + 1}:
         m, n = (piece, p.n) if values["by_rows"] else (p.m, piece)
         yield from tiles.needed(machine, m, n, _way(p))
 
@@ -174,13 +177,16 @@ def step(p: Product, keep: Any = None) -> TileStep:
         across = p.k if p.packed else across
     pays = p.batch * p.work // (_GRAIN if p.m > 1 else _GRAIN_VECTOR)
     wanted = min(threads.num_threads(), max(1, pays))
+    own = 1 if p.packed else p.batch  # products with a B of their own, which tasks do as a whole
+    share, wanted = -(-own // wanted), 1 if own > 1 else wanted
     by_rows = p.m >= _EDGE * wanted and (p.n < p.m or not (p.transpose_b or p.packed))
     axis, edge = (p.m, _EDGE) if by_rows else (p.n, edge)
     piece = axis if wanted == 1 else -(-axis // (wanted * edge)) * edge
     values = {
         "m": p.m, "n": p.n, "k": p.k, "row": row, "along": along, "ldb": ldb, "across": across,
         "ldc": p.ldc, "alpha": bits(p.alpha, p.dtype), "beta": bits(p.beta, p.dtype),
-        "way": tiles.WAYS.index(way), "by_rows": by_rows, "piece": piece, "batch": p.batch,
-        "sa": p.sa, "sc": p.sc, "down": down,
+        "way": tiles.WAYS.index(way), "by_rows": by_rows, "piece": piece,
+        "batch": p.batch // own, "sa": p.sa, "sb": p.sb, "sc": p.sc, "down": down, "own": own,
+        "share": share,
     }  # fmt: skip
-    return TileStep(p, values, -(-axis // piece), keep)
+    return TileStep(p, values, -(-own // share) * -(-axis // piece), keep)
