@@ -30,7 +30,7 @@ _SMALL = 300_000  # multiply-adds up to which packing takes longer than it saves
 _MIDDLE = 4_000_000
 _LARGE = 4 * _MIDDLE
 _DEEP = 512  # of the inner axis: what a panel on the stack has at most
-_AGAIN, _AGAIN_TURNED = 160, 32  # rows of C for which a part of B that is packed is read again
+_AGAIN, _AGAIN_TURNED = 160, 64  # rows of C for which a part of B that is packed is read again
 _BROAD = 32  # rows and columns from which on elements of both are read often enough
 _WIDE = 64  # bytes of a register where there are 32 of them
 _ELEMENTS = {dtypes.float32: "float", dtypes.float64: "double"}
@@ -44,7 +44,7 @@ def fits(p: Product) -> bool:
     cores, with B turned, (128 128 784) 99, 111; (100 128 1024) 105, 149; but (128 64 128) 12, 10;
     on one (128 500 800) 640, 610, and (20 200 800) with nothing turned 37, 33. With A turned, on
     one core, (64 64 148) 8.6, 9.2; (32 192 600) 44, 50; but (10 500 320) 28, 23. By strips, on one
-    core, (600 64 256) 116, 115, (600 256 64) 116, 122; with B turned (32 64 64) 2.5, 3.2,
+    core, (600 64 256) 116, 115, (600 256 64) 116, 122; with B turned (64 64 64) 4.1, 4.7,
     (256 192 64) 39.1, 38.5; with A turned (256 64 320) 64, 72. Of batches those with A turned, 16
     times (41 16 41) 8, 10, (100 64 100) 125, 133; with nothing turned (100 16 100) 41, 32. A
     library makes code for each size, which takes as long as many of these; tiles are there for all.
