@@ -174,7 +174,7 @@ done:
 """
 
 _STRIP = """
-define internal void @strips.strip(TAKES) noinline {
+define internal void @strips.strip(TAKES) noinline "probe-stack"="inline-asm" {
 LOADS
   %count = mul i64 %k, PANEL
   %panel = alloca ELEMENT, i64 %count, align 64
