@@ -153,7 +153,7 @@ _NUMBERS = """
 """.replace("ALPHA", str(WORDS.index("alpha"))).replace("BETA", str(WORDS.index("beta")))
 
 _BATCH = """
-define internal void @WAY.batch.WIDTH(TAKES) noinline {
+define internal void @batch(TAKES, ptr %strip) noinline {
 LOADS
   br label %head
 head:
@@ -165,7 +165,7 @@ body:
   %c.off = mul i64 %i, %sc
   %a.at = getelementptr ELEMENT, ptr %a, i64 %a.off
   %c.at = getelementptr ELEMENT, ptr %c, i64 %c.off
-  call void @WAY.strip.WIDTH(ptr %words, i64 %extent, i64 %other, ptr %a.at, ptr %b, ptr %c.at)
+  call void %strip(ptr %words, i64 %extent, i64 %other, ptr %a.at, ptr %b, ptr %c.at)
   %next = add i64 %i, 1
   br label %head
 done:
@@ -328,7 +328,8 @@ def text(machine: Machine) -> str:
     """The text of `tiles`, which goes over C and calls tiles by way of the table."""
     table = {name: number for number, name in enumerate(names(machine))}
     each = _loads(("own", "share", "sa", "sb", "sc"))
-    parts = [_FRAME.replace("EACH", each).replace("LOADS", _loads(WORDS))]
+    batch = _BATCH.replace("LOADS", _loads(("batch", "sa", "sc"))).replace("TAKES", _TAKES)
+    parts = [_FRAME.replace("EACH", each).replace("LOADS", _loads(WORDS)), batch]
     for way, cut in ways(machine).items():
         parts += (_inner_sweeps if way == "inner" else _outer_sweeps)(way, cut, table)
     return _filled(machine, "".join([*parts, *_strip_sweeps(machine)]))
@@ -345,12 +346,11 @@ def _inner_sweeps(way: str, cut: Way, table: Mapping[str, int]) -> list[str]:
 
 def _outer_sweeps(way: str, cut: Way, table: Mapping[str, int]) -> list[str]:
     """The functions that go over C by strips of columns, of all products of a batch."""
-    found = []
-    for v in (size.name for size in cut.columns):
-        each = _BATCH.replace("WAY", way).replace("WIDTH", v).replace("TAKES", _TAKES)
-        found.append(_sweep(f"{way}.strip.{v}", f"{way}.%s.{v}", cut.rows, "row 0 ldc", table))
-        found.append(each.replace("LOADS", _loads(("batch", "sa", "sc"))))
-    return [*found, _sweep(way, f"{way}.batch.%s", cut.columns, "0 across 1")]
+    found = [
+        _sweep(f"{way}.strip.{v.name}", f"{way}.%s.{v.name}", cut.rows, "row 0 ldc", table)
+        for v in cut.columns
+    ]
+    return [*found, _sweep(way, f"{way}.strip.%s", cut.columns, "0 across 1", through="batch")]
 
 
 def _strip_sweeps(machine: Machine) -> list[str]:
@@ -380,11 +380,13 @@ def _sweep(
     sizes: Sequence[Size],
     moves: str,
     table: Mapping[str, int] | None = None,
+    through: str = "",
 ) -> str:
     """A function that goes along an axis of length `extent`, by the larger sizes first.
 
     `moves` are the words for how far each operand moves with each element. What is called gets the
-    other axis as its extent, and what is left of this one; it is a tile where a `table` has it.
+    other axis as its extent, and what is left of this one; it is a tile where a `table` has it, and
+    is called by the function `through`, if that is given.
     """
     lines = [
         f"define internal void @{name}({_TAKES}) noinline {{",
@@ -408,7 +410,7 @@ def _sweep(
                 f"  %{operand}.off.{s} = mul i64 %i.{s}, {factor}",
                 f"  %{operand}.{s} = getelementptr ELEMENT, ptr %{operand}, i64 %{operand}.off.{s}",
             ]
-        called = f"@{callee % s}"
+        called, last = f"@{through or callee % s}", f", ptr @{callee % s}" if through else ""
         if table is not None:
             called = f"%tile.{s}"
             lines += [
@@ -417,7 +419,7 @@ def _sweep(
             ]
         lines += [
             f"  call void {called}(ptr %words, i64 %other, i64 %left.{s}, "
-            f"ptr %a.{s}, ptr %b.{s}, ptr %c.{s})",
+            f"ptr %a.{s}, ptr %b.{s}, ptr %c.{s}{last})",
             f"  %next.{s} = add i64 %i.{s}, {size.step}\n  store i64 %next.{s}, ptr %place",
             f"  br label %look.{s}\nend.{s}:",
         ]
