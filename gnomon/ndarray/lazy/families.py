@@ -202,7 +202,7 @@ def _spread_back(op: Any, shape: Shape, head: Layout, dest: Layout) -> Outline |
     if not numbers:
         return spreading(what, shape, [strides], [0, 0])
     key = (what, tuple(map(shape.index, shape)), axes)
-    return Outline(key, shape, shape, [strides, row_major(shape)], [0, 0], numbers)
+    return Outline(key, shape, shape, [strides, row_major(shape)], [0, 0], numbers, maps=False)
 
 
 def spreading(
