@@ -245,6 +245,26 @@ def test_gradients_of_random_shapes(dtype, how, served):
     assert sum(name.startswith("_backward") for name in served) > 10
 
 
+@pytest.mark.parametrize("name", ["sum", "mean"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
+def test_gradients_of_joined_axes(name, dtype, served):
+    draw = random.Random(name)
+    for _ in range(120):
+        shape = [draw.choice((1, 2, 3, 4, 5, 7, 8, 12)) for _ in range(draw.randint(1, 4))]
+        axes = draw.sample(range(len(shape)), draw.randint(1, len(shape)))
+        x = nd.ones(shape, dtype=dtype)
+        x.attach_grad()
+        with autograd.record():
+            y = getattr(nd, name)(x, axis=axes, keepdims=draw.random() < 0.5)
+        head = np.arange(1, 1 + y.size).reshape(y.shape)
+        y.backward(nd.array(head, dtype=dtype))
+        kept = [1 if a in axes else n for a, n in enumerate(shape)]
+        count = prod([shape[a] for a in axes]) if name == "mean" else 1
+        expected = np.broadcast_to(head.reshape(kept) / count, shape)
+        np.testing.assert_allclose(x.grad.asnumpy(), expected, 2e-3 if dtype == "float16" else 1e-6)
+    assert served.count(f"_backward_{name}") > 10
+
+
 def test_work_of_several_tasks(served):
     for shape in ((300, 400), (1000, 700), (40, 30, 20), (1, 90000), (90000, 1)):
         x = np.random.default_rng(1).integers(0, 9, shape).astype(np.float32)

@@ -41,6 +41,7 @@ from gnomon.runtime.statements.prepare import prepare
 
 #: words of a block, which of them, and how much what it holds lies behind an address
 Slot = tuple[Any, int, int]
+Words = tuple[list[Block], list[Any], Any]  # blocks, their words, and where each one's end
 
 _ELSEWHERE = 1 << 40  # further than any memory is from another
 
@@ -89,7 +90,7 @@ class Builder:
         self._states: dict[object, object] = {}  # what operators on data hand on to backward
         self._steps: dict[Task, list[Step]] = {}
         self._blocks_of: dict[Task, list[Block]] = {}  # once they are asked for
-        self._words: dict[tuple[int, int], list[Block]] = {}  # all blocks of a part, likewise
+        self._words: dict[tuple[int, int], Words] = {}  # of all blocks of a part, likewise
         self._touched: dict[Task, frozenset[int]] = {}  # which buffers, likewise
         self._weights = Weights(layout, arena)
         self._copying: list[Copying] = []  # of weights, taken out of the steps
@@ -247,15 +248,16 @@ class Builder:
     def _holding(self, part: slice, own: range) -> Iterator[tuple[int, int]]:
         """The words of all blocks of a part that hold an address in `own`."""
         key = part.start, part.stop
-        blocks = self._words.get(key)
-        if blocks is None:
+        words = self._words.get(key)
+        if words is None:
             tasks = self.layout.tasks[part]
             blocks = [b for t in tasks if t.is_expression for b in self._blocks(t) if len(b.words)]
-            self._words[key] = blocks
+            rows = [np.frombuffer(ffi.buffer(b.words), np.int64) for b in blocks]
+            words = self._words[key] = blocks, rows, np.cumsum([len(row) for row in rows])
+        blocks, rows, ends = words
         if not blocks:
             return
-        rows = [np.frombuffer(ffi.buffer(b.words), np.int64) for b in blocks]
-        every, ends = np.concatenate(rows), np.cumsum([len(row) for row in rows])
+        every = np.concatenate(rows)
         for k in np.flatnonzero((every >= own.start) & (every < own.stop)):
             block = int(np.searchsorted(ends, k, side="right"))
             yield id(blocks[block].words), int(k - ends[block] + len(rows[block]))

@@ -117,8 +117,8 @@ def _in_order(shape: Shape, data: Layout) -> Outline | None:
 
 
 def of_gradient(gradient: Any, train: bool, wanted: tuple[int, ...], work: Work) -> Outline | None:
-    """The gradients of a map, or of an operator that moves or reshapes: dense, and apart from what
-    is read. None where they are something else, or the class of the operator says them itself."""
+    """The gradients of a map, or of an operator that moves, reshapes or joins: dense, and apart
+    from what is read. None where they are something else, or its class says them itself."""
     op, first = gradient.op, work.layouts[0]
     if not op.is_expression or not first.size or not _is_plain(work):
         return None
@@ -136,6 +136,8 @@ def of_gradient(gradient: Any, train: bool, wanted: tuple[int, ...], work: Work)
     shape = gradient.shapes[0][0]
     if op.reshapes:
         return _in_order(shape, first)
+    if op.reduces is not None:
+        return _spread_back(op, shape, first, work.layouts[1])
     return None if op.moves is None else _moved_back(op.moves(shape), shape, first)
 
 
@@ -185,6 +187,22 @@ def _moved_back(moves: Any, shape: Shape, data: Layout) -> Outline | None:
     steps = data.steps()
     strides = [steps[axes.index(a)] for a in range(len(shape))]
     return spreading(("moved", data.dtype), shape, [strides], [0, 0])
+
+
+def _spread_back(op: Any, shape: Shape, head: Layout, dest: Layout) -> Outline | None:
+    """The gradient of what joined axes of `shape`: that of its result, along them; what divides by
+    their sizes is a kernel over all axes."""
+    axes, _ = op.reduces(shape)
+    if not axes or 1 in shape:
+        return None
+    rest = iter(row_major([n for a, n in enumerate(shape) if a not in axes]))
+    strides = [0 if a in axes else next(rest) for a in range(len(shape))]
+    what = ("spread", op.alike, head.dtype, dest.dtype)
+    numbers = [1 / n for n in op.counted(prod([shape[a] for a in axes]))]
+    if not numbers:
+        return spreading(what, shape, [strides], [0, 0])
+    key = (what, tuple(map(shape.index, shape)), axes)
+    return Outline(key, shape, shape, [strides, row_major(shape)], [0, 0], numbers, maps=False)
 
 
 def spreading(
