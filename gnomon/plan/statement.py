@@ -126,15 +126,8 @@ class Structure:
             return ("cast", node.dtype.flag, children)
         assert isinstance(node, Composite), type(node)
         self.flat, self.composite = False, True
-        shape = tuple(map(self.size, node.shape))
-        return (
-            type(node),
-            distinct(node.static()),
-            tuple(map(self.size, node.size_values())),
-            shape,
-            children,
-            node.clips,
-        )
+        kind, sizes, _ = told(node)
+        return (kind, tuple(map(self.size, sizes)), children)
 
     def _leaf(self, buffer: Buffer) -> Hashable:
         who = identity(buffer)
@@ -157,6 +150,12 @@ class Structure:
         self.flat = False
         for buffer in self.buffers:
             self.entries.append((tuple(map(self.size, buffer.shape)), buffer.layout))
+
+
+def told(node: Composite) -> tuple[Hashable, tuple[int, ...], tuple[Expr, ...]]:
+    """What of a node decides code, the sizes that are given to it, and the operands."""
+    kind = (type(node), distinct(node.static()), len(node.shape), node.clips)
+    return kind, (*node.shape, *node.size_values()), node.children
 
 
 def identity(buffer: Buffer) -> Hashable:
