@@ -105,7 +105,7 @@ def _name_map(named: _Named, node: Expr) -> None:
     names = [named.of[c] for c in node.children if c.shape]
     for other in names[1:]:
         named.bind(names[0], other)
-    named.of[node] = names[0] if names else ()
+    named.of[node] = names[0] if names else named.new(node.shape)
 
 
 def _name_composite(named: _Named, node: Composite) -> None:

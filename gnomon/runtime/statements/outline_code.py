@@ -29,6 +29,7 @@ from gnomon.expr.layout import is_read_only
 from gnomon.ground.record import Frozen, put
 from gnomon.native.words import Words, call, native, popped, scratch, whole, wrapped
 from gnomon.plan.ir import LONGEST
+from gnomon.plan.overlap import repeats
 from gnomon.plan.signature import OPS
 from gnomon.plan.statement import told
 from gnomon.runtime.execution.program import LONG
@@ -49,7 +50,8 @@ _ANY, _UNIT, _ZERO, _JOINED, _REVERSED, _TWO = range(6)  # as `expr/layout.py` h
 _CONST, _ARG, _ADD, _SUB, _MUL, _NEG, _IDIV, _IMOD, _MIN, _MAX, _LT, _LE, _EQ, _NE = range(len(OPS))
 _MIX = 0x9E3779B97F4A7C15 - (1 << 64)
 _LOW = (1 << 35) - 1
-_SIZE = "size"  # what a dtype calls the bytes of an element
+# what a dtype calls the bytes of an element, and a leaf whether it has kept its shape
+_SIZE, _SETTLED = "size", "settled"
 
 
 @whole
@@ -129,9 +131,9 @@ def _enter_strides(leaf: Buffer, parts: list[object], sizes: Words) -> None:
 
 @native
 def _is_leaf(leaf: Buffer, parts: list[object], leaves: list[Buffer], sizes: Words) -> bool:
-    """Whether a leaf was noted: one that has memory."""
+    """Whether a leaf was noted: one that has memory, and never had another shape."""
     address: int = leaf.address
-    if address <= 0:
+    if address <= 0 or getattr(leaf, _SETTLED) is not True:
         return False
     for k in range(len(leaves)):
         other = leaves[k]
@@ -232,6 +234,29 @@ def _are_apart(leaves: list[Buffer]) -> bool:
         if k > 0 and _low(leaves[k], False) < high and low < _low(leaves[k], True):
             return False
     return True
+
+
+@native
+def _is_monotone(dest: Buffer) -> bool:
+    """Whether a walk through the indices goes up in memory; no two then are one element."""
+    reach = 0
+    shape = dest.shape
+    strides = dest.strides
+    count = len(shape)
+    for k in range(count):
+        n: int = shape[count - 1 - k]
+        s: int = strides[count - 1 - k]
+        if n > 1:
+            if s <= reach:
+                return False
+            reach += (n - 1) * s
+    return True
+
+
+@native
+def _is_writable(dest: Buffer) -> bool:
+    """Whether a statement may be stored there; the whole way tells why not."""
+    return not is_read_only(dest.owner) and (_is_monotone(dest) or not repeats(dest))
 
 
 @native
@@ -419,7 +444,7 @@ def run_as(saver: str, dest: Buffer, value: Expr) -> object:
         form = cast(Form, known)
         record = Words(form.record)
         if _is_fixed(record, sizes):
-            if is_read_only(dest.owner) or not _are_apart(leaves):
+            if not _is_writable(dest) or not _are_apart(leaves):
                 return False
             if not _is_first(form, sizes):
                 return None
