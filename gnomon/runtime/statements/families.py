@@ -7,44 +7,40 @@ the same in both. From then on members that come for the first time, and are sma
 native call that takes their sizes as they are; those that come again have a launch of their own,
 which need not look at sizes.
 
-State: `FORMS`, by outline: a `Sample`, which came; a `Form`; False where there is none. It is
+State: `FORMS`, by outline: a `Sample`, which came; `Known`; False where there is no form. It is
 emptied when it is full, and the members that came, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
 from gnomon.base import GnomonError
 from gnomon.expr.composite import Call, Composite
-from gnomon.expr.node import Buffer, Scalar
+from gnomon.expr.node import Buffer, Expr, Scalar
 from gnomon.expr.pattern import EPOCH
 from gnomon.expr.walk import postorder
 from gnomon.native.serve import Later
-from gnomon.plan.signature import OPS, Signature
 from gnomon.plan.statement import Store, identity
-from gnomon.runtime.ffi import Block
+from gnomon.runtime.kernels.form import FACTORS, Form, Word
+from gnomon.runtime.kernels.rebind import OfKernel
 from gnomon.runtime.statements.family import Family, Slot, family_of
 from gnomon.runtime.statements.growth import Growth, Product
-from gnomon.runtime.statements.launch import NoLaunch, kind_of, template_of, tied, work_of
+from gnomon.runtime.statements.launch import NoLaunch, template_of, tied, work_of
 from gnomon.runtime.statements.outline_code import (
-    ARGUMENT,
     CAME,
-    CONSTANT,
     FORMS,
     KEPT,
-    LEAF,
-    NUMBER,
-    PRODUCT,
-    Form,
+    LEAVES,
+    NUMBERS,
+    Known,
     run_as,
 )
 
 TRIES = 8  # members that are compared before it is given up
 WORTH = 200  # statements of unknown shapes before native code is compiled
-_AXES = 4  # of a product
 
 _runner = Later(run_as, False, WORTH)
 
@@ -57,11 +53,19 @@ class Sample(NamedTuple):
     dims: frozenset[int] = frozenset()  # the numbers of sizes that are no strides alone
     family: Family | None = None
     operands: tuple[int, ...] = ()  # of each operand of the template, the leaf,
-    numbers: tuple[tuple[int, int], ...] = ()  # of each number the scalar, and its kind
+    numbers: tuple[int, ...] = ()  # of each number, which one
     tries: int = 0
 
+    @property
+    def kernel(self) -> OfKernel:
+        """What the family does."""
+        assert self.family is not None
+        (kernel,) = self.family.steps
+        assert isinstance(kernel, OfKernel)
+        return kernel
 
-def way(saver: str, dest: Buffer, value: Any) -> Any:
+
+def way(saver: str, dest: Buffer, value: Expr) -> Any:
     """As `run_as`."""
     return _runner.way(saver, dest, value)
 
@@ -76,7 +80,7 @@ def learn(statement: Store, found: tuple[Any, ...]) -> None:
     """Note a statement that went the whole way, of this outline, sizes, leaves and numbers."""
     outline, sizes, leaves, numbers = found
     known = FORMS.get(outline)
-    before: Sample | None = known.keep[0] if isinstance(known, Form) else known
+    before: Any = known.last if isinstance(known, Known) else known
     if before is None:
         if len(FORMS) >= KEPT:
             forget()
@@ -89,9 +93,8 @@ def learn(statement: Store, found: tuple[Any, ...]) -> None:
         sample = _sample(statement, sizes, leaves, numbers)
     except (NoLaunch, GnomonError):
         sample = None
-    if epoch != EPOCH.value:
-        return
-    FORMS[outline] = False if sample is None else _next(before, sample)
+    if epoch == EPOCH.value:
+        FORMS[outline] = False if sample is None else _next(before, sample)
 
 
 def _next(before: Sample, sample: Sample) -> Any:
@@ -99,9 +102,11 @@ def _next(before: Sample, sample: Sample) -> Any:
     if before.family is None:
         return sample
     form = _form(before, sample)
-    if form is not None:
-        return form
-    return sample._replace(tries=before.tries + 1) if before.tries < TRIES else False
+    if form is None:
+        return sample._replace(tries=before.tries + 1) if before.tries < TRIES else False
+    pairs = enumerate(zip(before.sizes, sample.sizes, strict=True), 1)
+    fixed = chain.from_iterable((k, now) for k, (then, now) in pairs if then == now)
+    return Known(form, tuple(fixed), sample)
 
 
 def _sample(
@@ -131,7 +136,7 @@ def _sample(
         frozenset([k for k, n in enumerate(sizes) if n in dims]),
         family,
         tuple([known[identity(buffers[owner])] for owner in owners]),
-        tuple([(scalars[id(scalar)], kind_of(scalar)) for _, scalar in work.numbers]),
+        tuple([scalars[id(scalar)] for _, scalar in work.numbers]),
     )
 
 
@@ -141,119 +146,62 @@ def _sample(
 def _form(then: Sample, now: Sample) -> Form | None:
     """The form that two members tell; None where they do not tell one."""
     assert then.family is not None and now.family is not None
-    (kernel,) = now.family.steps
-    signature: Signature = kernel.kernel.signature
     alike = then.family.is_like(now.family) and then.family.places == now.family.places
     if not alike or then.operands != now.operands or then.dims != now.dims:
         return None
-    rows = _arguments(then, now, signature)
-    if rows is None:
+    kernel, grown = now.kernel, _Grown(then, now)
+    words = [grown.word(k, name) for k, (name, _) in enumerate(kernel.arguments())]
+    known = [word for word in words if word is not None]
+    if len(known) < len(words):
         return None
-    pairs = enumerate(zip(then.sizes, now.sizes, strict=True), 1)
-    fixed = [(k, n) for k, (before, n) in pairs if before == n]
-    return _written(now, signature, rows, fixed)
-
-
-def _arguments(then: Sample, now: Sample, signature: Signature) -> list[list[int]] | None:
-    """The rows of the arguments of a kernel."""
-    assert then.family is not None and now.family is not None
-    (kernel,) = now.family.steps
-    begin = len(kernel.kernel.signature.phases) * 4 + 1
-    places = {place.word - begin: place for place in now.family.places or ()}
-    grown = _Grown(then, now)
-    before, after = then.family.values(), now.family.values()
-    rows: list[list[int]] = []
-    for k, name in enumerate(signature.args):
-        place, slot = places.get(k), Slot(0, name)
-        if place is not None and place.operand < now.family.count:
-            row = [LEAF, now.operands[place.operand], place.offset]
-        elif place is not None:
-            scalar, kind = now.numbers[place.operand - now.family.count]
-            row = [NUMBER + kind, scalar]
-        elif before[slot] == after[slot]:
-            row = [CONSTANT, int(after[slot])]
-        elif name[0] in ("dim", "stride"):
-            leaf = None
-            if name[0] == "stride":
-                leaf = now.operands[kernel.where[name[1][1]].operand]
-            product = grown.product(int(before[slot]), int(after[slot]), leaf)
-            if product is None:
-                return None
-            row = [PRODUCT, product.times, *[axis + 1 for axis in product.axes]]
-        else:
-            return None
-        rows.append(row + [0] * (ARGUMENT - len(row)))
-    return rows
+    return Form(kernel.kernel, kernel.blank(), known, now.family)
 
 
 class _Grown:
-    """Which products of sizes numbers are, by two members."""
+    """How words of a kernel's arguments follow from sizes, by two members."""
 
     def __init__(self, then: Sample, now: Sample) -> None:
+        assert then.family is not None and now.family is not None
         self._then, self._now = then, now
+        self._values = then.family.values(), now.family.values()
+        self._places = {place.word - now.kernel.begin: place for place in now.family.places or ()}
+        self._count = now.family.count
         self._growths: dict[tuple[int, ...], Growth] = {}
 
-    def product(self, before: int, after: int, leaf: int | None) -> Product | None:
-        """What a number is that grew; of a stride, those of its leaf may be in it."""
-        axes = sorted(self._now.dims)
-        if leaf is not None:
-            then, now = (
-                [s.sizes.index(n) if n in s.sizes else -1 for n in s.leaves[leaf]]
-                for s in (self._then, self._now)
-            )
-            own = [k for k, j in zip(then, now, strict=True) if k == j and k >= 0]
-            for k in own:
-                if (self._then.sizes[k], self._now.sizes[k]) == (before, after):
-                    return Product((k,), 1)
-            axes = sorted({*axes, *own})
-        growth = self._growths.get(tuple(axes))
-        if growth is None:
-            sizes = [tuple([s.sizes[k] for k in axes]) for s in (self._then, self._now)]
-            growth = self._growths[tuple(axes)] = Growth(*sizes)
-        found = growth.product(before, after) if growth.is_clear else None
-        if found is None or len(found.axes) > _AXES:
+    def word(self, k: int, name: Any) -> Word | None:
+        """The argument number `k`, of this name; None where it is not told."""
+        place = self._places.get(k)
+        if place is not None and place.operand < self._count:
+            return Word(1, place.offset, (LEAVES + self._now.operands[place.operand],))
+        if place is not None:
+            return Word(1, 0, (NUMBERS + self._now.numbers[place.operand - self._count],))
+        before, after = (int(values[Slot(0, name)]) for values in self._values)
+        if before == after:
+            return Word(0, after)
+        product = self._product(before, after, name) if name[0] in ("dim", "stride") else None
+        if product is None or len(product.axes) > FACTORS:
             return None
-        return Product(tuple([axes[k] for k in found.axes]), found.times)
+        return Word(product.times, 0, tuple([axis + 1 for axis in product.axes]))
 
+    def _product(self, before: int, after: int, name: Any) -> Product | None:
+        """What a size or a stride is that grew: in a stride may be those of its leaf."""
+        own = self._strides(name[1][1]) if name[0] == "stride" else []
+        for k in own:
+            if (self._then.sizes[k], self._now.sizes[k]) == (before, after):
+                return Product((k,), 1)
+        axes = tuple(sorted({*self._now.dims, *own}))
+        growth = self._growths.get(axes)
+        if growth is None:
+            then, now = (tuple([s.sizes[k] for k in axes]) for s in (self._then, self._now))
+            growth = self._growths[axes] = Growth(then, now)
+        found = growth.product(before, after) if growth.is_clear else None
+        return found and Product(tuple([axes[k] for k in found.axes]), found.times)
 
-def _written(
-    sample: Sample,
-    signature: Signature,
-    rows: Sequence[Sequence[int]],
-    fixed: Sequence[tuple[int, int]],
-) -> Form:
-    """A form in words."""
-    assert sample.family is not None
-    (kernel,) = sample.family.steps
-    step = kernel.blank()
-    steps = [(OPS.index(op), *operands, 0)[:3] for op, operands in signature.steps]
-    phases, keep = _phases(signature)
-    tables = [
-        Block([w for row in part for w in row] or 1) for part in (rows, steps, phases, fixed)
-    ]
-    words: list[int] = []
-    for part, table in zip((rows, steps, phases, fixed), tables, strict=True):
-        words += [len(part), table.address]
-    count = len(rows) + 4 * len(phases) + len(steps)
-    needs = Block([piece.elements for piece in signature.scratch] or 1)
-    words += [step.function, step.block, 1 + 4 * len(phases), count]
-    words += [len(signature.scratch), needs.address]
-    record = Block(words)
-    return Form(record.address, (sample, record, tables, keep, needs, step))
-
-
-def _phases(signature: Signature) -> tuple[list[list[int]], list[Block]]:
-    """The rows of a kernel's phases, and the tables that they point to."""
-    rows, keep = list[list[int]](), list[Block]()
-    for loops in signature.phases:
-        inner = -1 if loops.inner is None else loops.inner
-        more = Block([*loops.rows, *_costs(loops.cost)] or 1)
-        keep.append(more)
-        row = [inner, loops.split, loops.columns, len(loops.rows), more.address, len(loops.cost)]
-        rows.append(row)
-    return rows, keep
-
-
-def _costs(costs: Sequence[tuple[int, int | None]]) -> Iterator[int]:
-    for work, times in costs:
-        yield from (work, -1 if times is None else times)
+    def _strides(self, leaf: int) -> list[int]:
+        """The numbers of sizes that are strides of a leaf of the kernel."""
+        which = self._now.operands[self._now.kernel.where[leaf].operand]
+        then, now = (
+            [s.sizes.index(n) if n in s.sizes else -1 for n in s.leaves[which]]
+            for s in (self._then, self._now)
+        )
+        return [k for k, j in zip(then, now, strict=True) if k == j >= 0]

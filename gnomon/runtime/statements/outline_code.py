@@ -2,73 +2,70 @@
 
 An *outline* is a tuple that holds all of a statement that its kernel depends on: functions, dtypes,
 the class of each stride, which leaves and nodes are one, and which sizes are equal. What it leaves
-out are the *sizes*, those and strides of no class, each value once, addresses and numbers. Statements
-of one outline are a family; `families.py` finds how the words of its kernel's argument block
-follow from sizes, and writes a *form* that the code here follows:
+out are the *sizes*, those and strides of no class, each value once, addresses and numbers.
+Statements of one outline are a family; `families.py` finds its form (see `kernels/form.py`).
 
-    0  arguments, their address          each: kind, value, and up to four sizes to multiply it by
-    2  steps, their address              each: operation, two operands; see `plan/signature.py`
-    4  phases, their address             each: inner, is split, by columns, rows, costs, their address
-    6  sizes that are fixed, their address
-    8  function, block, first argument   of the step
-   11  how many words of `scratch` all that takes
-   12  steps that say of how many elements memory has to be, their address
-
-Kinds of arguments: `CONSTANT`; `PRODUCT` of sizes; `LEAF`, the address of the leaf `value`; then
-numbers as `launch_code` writes them. Small work alone is done so, all of it as one task.
+The integers that forms of statements take are `GIVEN` words: how many sizes there are, the sizes,
+from `LEAVES` on the addresses of the leaves, from `NUMBERS` on the numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import Any, cast
 
+from gnomon import dtype
+from gnomon.dtype import DType
 from gnomon.expr.composite import Composite
-from gnomon.expr.node import Buffer, Cast, Expr, Map, Scalar
 from gnomon.expr.layout import is_read_only
+from gnomon.expr.node import Buffer, Cast, Expr, Map, Scalar
 from gnomon.ground.record import Frozen, put
-from gnomon.native.words import Words, call, native, popped, scratch, whole, wrapped
-from gnomon.plan.ir import LONGEST
+from gnomon.native.words import Parts, Words, native, popped, scratch, whole, wrapped
 from gnomon.plan.overlap import repeats
-from gnomon.plan.signature import OPS
 from gnomon.plan.statement import told
-from gnomon.runtime.execution.program import LONG
-from gnomon.runtime.ffi import Block
-from gnomon.runtime.kernels.kernel import COLUMN, SINGLE
+from gnomon.runtime.kernels.form import Form, follow
 from gnomon.runtime.statements.call_cache_code import is_same
+from gnomon.runtime.statements.launch import kind_of
 from gnomon.runtime.statements.launch_code import number_word
 
-CONSTANT, PRODUCT, LEAF, NUMBER = range(4)
-ARGUMENT = 6  # words of an argument,
-STEP, PHASE, COST = 3, 6, 2  # of a step, a phase, a cost of it
 SIZES = 40  # that an outline may have
 NODES = 60
-LARGEST = LONG // 2  # work that one thread does at once, others waiting
+LEAVES = SIZES + 1
+NUMBERS = LEAVES + NODES
+GIVEN = NUMBERS + NODES
 KEPT = 4096  # outlines, and shapes that came
 ONE = -1  # in the place of the number of a size
 _ANY, _UNIT, _ZERO, _JOINED, _REVERSED, _TWO = range(6)  # as `expr/layout.py` has them
-_CONST, _ARG, _ADD, _SUB, _MUL, _NEG, _IDIV, _IMOD, _MIN, _MAX, _LT, _LE, _EQ, _NE = range(len(OPS))
 _MIX = 0x9E3779B97F4A7C15 - (1 << 64)
 _LOW = (1 << 35) - 1
 # what a dtype calls the bytes of an element, and a leaf whether it has kept its shape
 _SIZE, _SETTLED = "size", "settled"
 
+#: how numbers of a dtype are written
+KINDS: dict[DType, int] = {
+    x: kind_of(Scalar(0, x)) for x in vars(dtype).values() if type(x) is DType and x.kind != "b"
+}
+
 
 @whole
-class Form(Frozen):
-    """How members of a family of statements run that come for the first time."""
+class Known(Frozen):
+    """The form of a family, and sizes that have to be as they are: pairs of a number and a size.
 
-    __slots__ = ("keep", "record")
+    `last` is the member that went the whole way last.
+    """
 
-    keep: object
-    record: int
+    __slots__ = ("fixed", "form", "last")
 
-    def __init__(self, record: int, keep: object) -> None:
-        put(self, "record", record)
-        put(self, "keep", keep)
+    fixed: tuple[int, ...]
+    form: Form
+    last: object
+
+    def __init__(self, form: Form, fixed: tuple[int, ...], last: object) -> None:
+        put(self, "form", form)
+        put(self, "fixed", fixed)
+        put(self, "last", last)
 
 
-#: by outline: forms, and what else is known of a family
+#: by outline: what is known of a family; see `families.py`
 FORMS: dict[Any, Any] = {}
 #: members that ran by a form: mixed words of form and sizes
 CAME: dict[int, None] = {}
@@ -154,6 +151,50 @@ def _is_leaf(leaf: Buffer, parts: list[object], leaves: list[Buffer], sizes: Wor
 
 
 @native
+def _is_node(
+    node: Expr, parts: list[object], leaves: list[Buffer], numbers: list[Scalar],
+    stack: list[Expr], sizes: Words,
+) -> bool:  # fmt: skip
+    """Whether a node that was not seen was noted; its operands come next."""
+    if isinstance(node, Map):
+        parts.append(node.fn)
+        args = node.args
+        for k in range(len(args)):
+            stack.append(args[len(args) - 1 - k])
+        return True
+    if isinstance(node, Buffer):
+        return _is_leaf(node, parts, leaves, sizes)
+    if isinstance(node, Scalar):
+        parts.append(None)
+        parts.append(node.dtype)
+        numbers.append(node)
+        return True
+    if isinstance(node, Cast):
+        parts.append(Cast)
+        parts.append(node.dtype)
+        stack.append(node.src)
+        return True
+    if not isinstance(node, Composite):
+        return False
+    known = cast("tuple[Any, ...]", told(node))
+    parts.append(known[0])
+    below = cast("tuple[Expr, ...]", known[2])
+    parts.append(len(below))
+    for child in below:
+        stack.append(child)
+    return _is_entered(cast("tuple[int, ...]", known[1]), parts, sizes)
+
+
+@native
+def _seen(order: list[Expr], node: Expr) -> int:
+    """The number of a node that was seen, -1 of others."""
+    for k in range(len(order)):
+        if order[k] is node:
+            return k
+    return -1
+
+
+@native
 def _is_walked(
     saver: str, dest: Buffer, value: Expr, parts: list[object], leaves: list[Buffer],
     numbers: list[Scalar], sizes: Words,
@@ -165,42 +206,14 @@ def _is_walked(
     stack: list[Expr] = [value, dest]
     node = popped(stack)
     while node is not None:
-        again = -1
-        for k in range(len(order)):
-            if order[k] is node:
-                again = k
+        again = _seen(order, node)
         if again >= 0:
             parts.append(again)
         elif len(order) >= NODES:
             return False
         else:
             order.append(node)
-            if isinstance(node, Map):
-                parts.append(node.fn)
-                args = node.args
-                for k in range(len(args)):
-                    stack.append(args[len(args) - 1 - k])
-            elif isinstance(node, Buffer):
-                if not _is_leaf(node, parts, leaves, sizes):
-                    return False
-            elif isinstance(node, Scalar):
-                parts.append(None)
-                parts.append(node.dtype)
-                numbers.append(node)
-            elif isinstance(node, Cast):
-                parts.append(Cast)
-                parts.append(node.dtype)
-                stack.append(node.src)
-            elif isinstance(node, Composite):
-                told_of = cast("tuple[Any, ...]", told(node))
-                parts.append(told_of[0])
-                if not _is_entered(cast("tuple[int, ...]", told_of[1]), parts, sizes):
-                    return False
-                below = cast("tuple[Expr, ...]", told_of[2])
-                parts.append(len(below))
-                for child in below:
-                    stack.append(child)
-            else:
+            if not _is_node(node, parts, leaves, numbers, stack, sizes):
                 return False
         node = popped(stack)
     return sizes[0] <= SIZES
@@ -275,154 +288,36 @@ def _is_first(form: Form, sizes: Words) -> bool:
 
 
 @native
-def _argument(row: Words, sizes: Words, leaves: list[Buffer], numbers: list[Scalar]) -> int:
-    """A word of the argument block."""
-    kind = row[0]
-    if kind == LEAF:
-        address: int = leaves[row[1]].address
-        return address + row[2]
-    if kind >= NUMBER:
-        return number_word(kind - NUMBER, numbers[row[1]].value)
-    found = row[1]
-    if kind == PRODUCT:
-        for k in range(4):
-            if row[k + 2] > 0:
-                found = found * sizes[row[k + 2]]
-    return found
-
-
-@native
-def _quotient(a: int, b: int) -> int:
-    """`a // b` of a divisor that is not below 0; 0 of 0."""
-    if b <= 0:
-        return 0
-    found = int(float(a) / float(b))
-    while found * b > a:
-        found -= 1
-    while (found + 1) * b <= a:
-        found += 1
-    return found
-
-
-@native
-def _folded(op: int, a: int, b: int) -> int:
-    """A step with sizes; as `FOLD_INT` has it."""
-    if op == _ADD:
-        return a + b
-    if op == _SUB:
-        return a - b
-    if op == _MUL:
-        return a * b
-    if op == _NEG:
-        return -a
-    if op == _IDIV:
-        return _quotient(a, b)
-    if op == _IMOD:
-        return a - _quotient(a, b) * b if b != 0 else 0
-    if op == _MIN or op == _LT:
-        return (a if a < b else b) if op == _MIN else (1 if a < b else 0)
-    if op == _MAX:
-        return a if a > b else b
-    if op == _LE:
-        return 1 if a <= b else 0
-    return 1 if (a == b) == (op == _EQ) else 0
-
-
-@native
-def _fold(record: Words, arguments: Words, values: Words) -> None:
-    """The steps with sizes, of these arguments."""
-    row = Words(record[3])
-    for k in range(record[2]):
-        if row[0] == _CONST:
-            values[k] = row[1]
-        elif row[0] == _ARG:
-            values[k] = arguments[row[1]]
-        else:
-            values[k] = _folded(row[0], values[row[1]], values[row[2]])
-        row = row + STEP
-
-
-@native
-def _shared(record: Words, values: Words, shares: Words) -> int:
-    """How phases are done as one task; gives the work of all. See `kernel.division`."""
-    total = 0
-    row = Words(record[5])
-    for k in range(record[4]):
-        share = shares + 4 * k
-        if row[0] < 0:
-            for j in range(4):
-                share[j] = 1
-            total += SINGLE
-        else:
-            inner = values[row[0]]
-            block = inner if inner > 1 else 1
-            if row[1] and block > LONGEST:
-                block = LONGEST
-            if row[2] and block > COLUMN:
-                block = COLUMN
-            each = _quotient(inner + block - 1, block)
-            more = Words(row[4])
-            rows = 1
-            for j in range(row[3]):
-                rows = rows * values[more[j]]
-            cost = more + row[3]
-            work = 0
-            for _ in range(row[5]):
-                work += cost[0] if cost[1] < 0 else cost[0] * values[cost[1]]
-                cost = cost + COST
-            total += inner * rows * work
-            share[0] = 1
-            share[1] = block
-            share[2] = each
-            share[3] = rows * each
-        row = row + PHASE
-    return total
-
-
-@native
-def _is_fixed(record: Words, sizes: Words) -> bool:
-    """Whether sizes that have to be one number are that."""
-    row = Words(record[7])
-    for _ in range(record[6]):
-        if sizes[row[0]] != row[1]:
+def _is_fixed(fixed: tuple[int, ...], sizes: Words) -> bool:
+    """Whether sizes that have to be one number are that: pairs say which one, and the number."""
+    for k in range(len(fixed)):
+        if k & 1 and sizes[fixed[k - 1]] != fixed[k]:
             return False
-        row = row + 2
     return True
 
 
 @native
-def _needs_memory(record: Words, values: Words) -> bool:
-    """Whether a kernel is to have memory of its own, as it has where threads share its work."""
-    row = Words(record[13])
-    for k in range(record[12]):
-        if values[row[k]] != 0:
-            return True
-    return False
+def _is_given(leaves: list[Buffer], numbers: list[Scalar], given: Words) -> bool:
+    """Whether all integers are there: addresses and numbers, beside sizes."""
+    for k in range(len(leaves)):
+        address: int = leaves[k].address
+        given[LEAVES + k] = address
+    for k in range(len(numbers)):
+        number = numbers[k]
+        kind = KINDS.get(number.dtype)
+        if kind is None:
+            return False
+        given[NUMBERS + k] = number_word(kind, number.value)
+    return True
 
 
 @native
-def _is_run(record: Words, sizes: Words, leaves: list[Buffer], numbers: list[Scalar]) -> bool:
-    """Whether the work was done: it is small."""
-    count = record[0]
-    steps = record[2]
-    words = scratch(record[11])
-    shares = words + count
-    values = shares + 4 * record[4]
-    row = Words(record[1])
-    for k in range(count):
-        words[k] = _argument(row, sizes, leaves, numbers)
-        row = row + ARGUMENT
-    _fold(record, words, values)
-    if _needs_memory(record, values) or _shared(record, values, shares) > LARGEST:
-        return False
-    block = Words(record[9])
-    block[0] = 0
-    for k in range(4 * record[4]):
-        block[k + 1] = shares[k]
-    for k in range(count):
-        block[record[10] + k] = words[k]
-    call(record[8], record[9])
-    return True
+def _sizes(given: Words) -> tuple[int, ...]:
+    """The sizes as a tuple."""
+    found = Parts(given[0])
+    for k in range(given[0]):
+        found[k] = given[k + 1]
+    return tuple(found)
 
 
 @native
@@ -435,23 +330,17 @@ def run_as(saver: str, dest: Buffer, value: Expr) -> object:
     parts: list[object] = []
     leaves: list[Buffer] = []
     numbers: list[Scalar] = []
-    sizes = scratch(SIZES + 1)
-    if not _is_walked(saver, dest, value, parts, leaves, numbers, sizes):
+    given = scratch(GIVEN)
+    if not _is_walked(saver, dest, value, parts, leaves, numbers, given):
         return False
     outline = tuple(parts)
     known = FORMS.get(outline)
-    if type(known) is Form:
-        form = cast(Form, known)
-        record = Words(form.record)
-        if _is_fixed(record, sizes):
-            if not _is_writable(dest) or not _are_apart(leaves):
-                return False
-            if not _is_first(form, sizes):
-                return None
-            return _is_run(record, sizes, leaves, numbers)
-    elif known is not None and type(known) is bool:
+    if known is False:
         return False
-    found: list[int] = []
-    for k in range(sizes[0]):
-        found.append(sizes[k + 1])
-    return outline, tuple(found), tuple(leaves), tuple(numbers)
+    if type(known) is Known and _is_fixed(known.fixed, given):
+        if not _is_writable(dest) or not _are_apart(leaves):
+            return False
+        if not _is_first(known.form, given):
+            return None
+        return _is_given(leaves, numbers, given) and follow(Words(known.form.record), given)
+    return outline, _sizes(given), tuple(leaves), tuple(numbers)
