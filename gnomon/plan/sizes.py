@@ -4,7 +4,7 @@ A structure tells sizes apart by value (see `statement.py`): of a square there w
 others have two, and a kernel of its own. Which sizes have to be equal follows from the nodes: those
 of a map's operands, of what a reduction keeps, of what is repeated along other axes alone. Of other
 nodes those are taken to be that are equal within one. Where more are equal than have to be, each
-that is not bound to another becomes an `Axis`.
+that is not bound to another is set `Apart`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gnomon.expr.ext.reduce import Broadcast, Reduce
 from gnomon.expr.node import Buffer, Cast, Expr, Map, Scalar
 from gnomon.expr.walk import postorder
 from gnomon.ground.record import put
-from gnomon.plan.statement import Axis, Store, identity
+from gnomon.plan.statement import Apart, Store, identity
 
 Names = tuple[int, ...]  # of sizes, one for each axis
 
@@ -64,13 +64,13 @@ class _Named:
     def axes(self, names: Names) -> tuple[int, ...]:
         """The sizes as they are told apart."""
         roots = [self.root(name) for name in names]
-        return tuple([n if n < 2 else Axis(n, r) for n, r in ((self.values[r], r) for r in roots)])
+        return tuple([n if n < 2 else Apart(n, r) for n, r in ((self.values[r], r) for r in roots)])
 
 
 def told_apart(stores: Sequence[Store]) -> Sequence[Store]:
     """The same statements, with sizes apart that are equal by chance."""
     order = postorder([e for s in stores for e in (s.value, s.dest)])
-    if any(isinstance(n, Axis) for node in order for n in node.shape):
+    if any(isinstance(n, Apart) for node in order for n in node.shape):
         return stores
     named = _named(stores, order)
     if named.are_apart:

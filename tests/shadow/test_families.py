@@ -21,7 +21,7 @@ from gnomon.runtime.statements.fields import readable
 from gnomon.runtime.statements.prepare import prepare
 from gnomon.shadow import Tensor, TensorContainer, fn
 
-native = pytest.mark.skipif(not readable(), reason="families run by native code alone")
+NATIVE = readable()  # families run by native code alone
 
 
 @pytest.fixture(autouse=True)
@@ -79,7 +79,6 @@ SHAPES = st.lists(st.tuples(sizes, sizes), min_size=5, max_size=9)
 LAYOUTS = st.sampled_from(["dense", "rows", "turned", "backwards"])
 
 
-@native
 @settings(max_examples=60, deadline=None)
 @given(
     st.sampled_from(sorted(FORMS)),
@@ -107,7 +106,6 @@ def test_new_shapes_give_the_bits_of_the_whole_way(name, shapes, layouts, saver,
         )
 
 
-@native
 @pytest.mark.parametrize("name", [n for n in FORMS if n != "flip"])
 def test_the_fourth_shape_goes_by_what_the_others_told(name):
     rng = np.random.default_rng(1)
@@ -116,7 +114,7 @@ def test_the_fourth_shape_goes_by_what_the_others_told(name):
         e = FORMS[name](x, y, 2.0)
         dest = Tensor(np.empty(e.shape, "f"))
         dispatch.store(dest, "saveto", e)
-        assert came() >= k - 3, (name, shape)
+        assert not NATIVE or came() >= k - 3, (name, shape)
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -131,12 +129,11 @@ def test_squares_make_no_kernels(name):
         assert k < 2 or COUNTS.compiled + COUNTS.loaded == made, shape
 
 
-@native
 def test_what_is_refused_is_said_as_ever():
     for n in range(3, 9):
         x, y = Tensor(np.ones(n, "f")), TensorContainer((n,))
         y[:] = x * 2.0
-    assert came() > 0
+    assert bool(came()) == NATIVE
     x = Tensor(np.ones(12, "f"))
     with pytest.raises(ShapeError):
         TensorContainer((13,))[:] = x * 2.0
@@ -157,7 +154,6 @@ def test_what_is_refused_is_said_as_ever():
         TensorContainer((16,))[:] = e
 
 
-@native
 def test_what_overlaps_goes_the_whole_way():
     for n in (9, 12, 17, 23, 30, 31):
         memory = np.arange(2 * n, dtype="f")
@@ -167,18 +163,16 @@ def test_what_overlaps_goes_the_whole_way():
         np.testing.assert_array_equal(memory, want)
 
 
-@native
 def test_a_shape_that_comes_again_has_a_launch_of_its_own():
     arrays = [Tensor(np.full(n, 1.0, "f")) for n in (5, 6, 8, 9)]
     for _ in range(3):
         for x in arrays:
             x[:] = x * 2.0 + 1.0
-    assert came() == 1
+    assert came() == NATIVE
     assert sum(map(len, dispatch.KNOWN.values())) == 4
     assert [x.numpy()[0] for x in arrays] == [15.0] * 4
 
 
-@native
 def test_large_work_is_shared_by_threads():
     for n in (500, 600, 700, 800):
         x = Tensor(np.ones(n, "f"))
@@ -186,12 +180,11 @@ def test_large_work_is_shared_by_threads():
     seen = came()
     x = Tensor(np.ones(3_000_000, "f"))
     x[:] = fn.exp(x) + 1.0
-    assert came() == seen + 1  # noted, but done by the whole way
+    assert came() == seen + NATIVE  # noted, but done by the whole way
     (step,) = prepare([Store(x, "saveto", fn.exp(x) + 1.0)])
-    assert step.work > outline_code.LARGEST
+    assert step.is_long
 
 
-@native
 def test_ten_thousand_shapes_hold_no_memory():
     def one(m, n):
         w, g = (Tensor(np.ones((m, n), "f")) for _ in range(2))
@@ -211,7 +204,6 @@ def test_ten_thousand_shapes_hold_no_memory():
     assert len(outline_code.CAME) <= outline_code.KEPT
 
 
-@native
 def test_threads_run_members_of_one_family():
     failed = []
 

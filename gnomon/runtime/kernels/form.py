@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from gnomon.ground.record import Frozen, put
 from gnomon.native.words import Words, call, native, scratch, whole
@@ -213,7 +213,7 @@ def _divide(phase: Words, values: Words, tasks: int, share: Words) -> None:
 @native
 def _share(form: Words, values: Words, shares: Words) -> int:
     """How all phases are divided; gives the most tasks of one, and 0 where the work is long."""
-    threads = cast(int, num_threads())
+    threads: int = num_threads()
     most = 1
     total = 0
     phase = Words(form[5])
@@ -223,8 +223,7 @@ def _share(form: Words, values: Words, shares: Words) -> int:
         if total > form[12]:
             return 0
         _divide(phase, values, _task_count(work, threads), shares + 4 * k)
-        if shares[4 * k] > most:
-            most = shares[4 * k]
+        most = most if most > shares[4 * k] else shares[4 * k]
         phase = phase + _PHASE
     return most
 
@@ -233,10 +232,7 @@ def _share(form: Words, values: Words, shares: Words) -> int:
 def _needs_memory(form: Words, values: Words) -> bool:
     """Whether the kernel is to have memory to work in."""
     row = Words(form[7])
-    for k in range(form[6]):
-        if values[row[k]] != 0:
-            return True
-    return False
+    return any(values[row[k]] != 0 for k in range(form[6]))
 
 
 @native
@@ -273,7 +269,8 @@ def follow(form: Words, given: Words) -> bool:
     if _needs_memory(form, values):
         return False
     block = Words(form[9])
-    block[0] = cast(int, parallel_address()) if tasks > 1 else 0
+    shared: int = parallel_address() if tasks > 1 else 0
+    block[0] = shared
     for k in range(phases):
         block[k + 1] = shares[k]
     block = block + form[10]

@@ -208,9 +208,9 @@ def _note_map(fn: ScalarFn, operands: Sequence[Any], made: Any, epoch: int) -> N
             keys.append(_kind(operand))
         else:
             return
-    patterns = [made.dtype] if first else _patterns(made)
-    if patterns is not None and len(keys) <= 4:
-        enter(keys, (*patterns, False), epoch)
+    found: Sequence[object] | None = [made.dtype] if first else _patterns(made)
+    if found is not None and len(keys) <= 4:
+        enter(keys, (*found, False), epoch)
 
 
 def _came(operands: Sequence[Any]) -> bool:

@@ -197,7 +197,7 @@ def _kinds(x: object) -> int:
 
 @native
 def _first_applied(fn: ScalarFn, count: int, a: object, b: object, c: object) -> Map | None:
-    """As `_applied`, of operands of one shape whose patterns nobody asked for so far."""
+    """As `_applied`, of operands of one shape, some of whose patterns were not asked for."""
     one = a if isinstance(a, Expr) else b if isinstance(b, Expr) else c
     if not isinstance(one, Expr) or not one.shape:
         return None

@@ -135,11 +135,11 @@ def _is_leaf(leaf: Buffer, parts: list[object], leaves: list[Buffer], sizes: Wor
     for k in range(len(leaves)):
         other = leaves[k]
         at: int = other.address
-        if at == address and leaf.dtype is other.dtype and is_same(leaf.shape, other.shape):
-            if is_same(leaf.strides, other.strides):
-                parts.append(Buffer)
-                parts.append(k)
-                return True
+        same = at == address and leaf.dtype is other.dtype and is_same(leaf.shape, other.shape)
+        if same and is_same(leaf.strides, other.strides):
+            parts.append(Buffer)
+            parts.append(k)
+            return True
     leaves.append(leaf)
     parts.append(leaf.dtype)
     parts.append(leaf.device)
@@ -160,7 +160,7 @@ def _is_node(
         parts.append(node.fn)
         args = node.args
         for k in range(len(args)):
-            stack.append(args[len(args) - 1 - k])
+            stack.append(args[len(args) - 1 - k])  # noqa: PERF401  native code has no `extend`
         return True
     if isinstance(node, Buffer):
         return _is_leaf(node, parts, leaves, sizes)
@@ -181,7 +181,7 @@ def _is_node(
     below = cast("tuple[Expr, ...]", known[2])
     parts.append(len(below))
     for child in below:
-        stack.append(child)
+        stack.append(child)  # noqa: PERF402  native code has no `extend`
     return _is_entered(cast("tuple[int, ...]", known[1]), parts, sizes)
 
 
@@ -290,10 +290,7 @@ def _is_first(form: Form, sizes: Words) -> bool:
 @native
 def _is_fixed(fixed: tuple[int, ...], sizes: Words) -> bool:
     """Whether sizes that have to be one number are that: pairs say which one, and the number."""
-    for k in range(len(fixed)):
-        if k & 1 and sizes[fixed[k - 1]] != fixed[k]:
-            return False
-    return True
+    return all(k & 1 == 0 or sizes[fixed[k - 1]] == fixed[k] for k in range(len(fixed)))
 
 
 @native
