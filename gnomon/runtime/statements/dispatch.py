@@ -75,6 +75,7 @@ def store(dest: Buffer, saver: Saver, value: Expr) -> None:
         ShapeError, DTypeError: the value does not fit; the destination is untouched.
     """
     outline: Any = False
+    epoch = EPOCH.value
     if (dest.pattern is None or value.pattern is None) and not TRACERS and not stages.timed():
         outline = families.way(saver, dest, value)
         if outline is True:
@@ -103,7 +104,7 @@ def store(dest: Buffer, saver: Saver, value: Expr) -> None:
     if learns and dest.device == "cpu":
         _learn((saver, key), statement, came=outline is None)
         if outline:
-            families.learn(statement, outline)
+            families.learn(statement, outline, epoch)
 
 
 def store_all(stores: Sequence[Store]) -> None:

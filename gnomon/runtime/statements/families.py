@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-from gnomon.base import GnomonError
 from gnomon.expr.composite import Call, Composite
 from gnomon.expr.node import Buffer, Expr, Scalar
 from gnomon.expr.pattern import EPOCH
@@ -76,8 +75,8 @@ def forget() -> None:
     CAME.clear()
 
 
-def learn(statement: Store, found: tuple[Any, ...]) -> None:
-    """Note a statement that went the whole way, of this outline, sizes, leaves and numbers."""
+def learn(statement: Store, found: tuple[Any, ...], epoch: int) -> None:
+    """Note a statement that went the whole way: outline, sizes, leaves and numbers of an epoch."""
     outline, sizes, leaves, numbers = found
     known = FORMS.get(outline)
     before: Any = known.last if isinstance(known, Known) else known
@@ -88,11 +87,14 @@ def learn(statement: Store, found: tuple[Any, ...]) -> None:
         return
     if before is False or before.sizes == sizes:
         return
-    epoch = EPOCH.value
     try:
         sample = _sample(statement, sizes, leaves, numbers)
-    except (NoLaunch, GnomonError):
+    except NoLaunch:
         sample = None
+    except Exception:
+        if epoch == EPOCH.value:
+            raise
+        return
     if epoch == EPOCH.value:
         FORMS[outline] = False if sample is None else _next(before, sample)
 

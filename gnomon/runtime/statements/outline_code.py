@@ -18,12 +18,13 @@ from gnomon.dtype import DType
 from gnomon.expr.composite import Composite
 from gnomon.expr.layout import is_read_only
 from gnomon.expr.node import Buffer, Cast, Expr, Map, Scalar
+from gnomon.expr.pattern import CHANGING
 from gnomon.ground.record import Frozen, put
 from gnomon.native.words import Parts, Words, native, popped, scratch, whole, wrapped
 from gnomon.plan.overlap import repeats
 from gnomon.plan.statement import told
 from gnomon.runtime.kernels.form import Form, follow
-from gnomon.runtime.statements.call_cache_code import is_same
+from gnomon.runtime.statements.call_cache_code import TABLE, is_same
 from gnomon.runtime.statements.launch import kind_of
 from gnomon.runtime.statements.launch_code import number_word
 
@@ -328,6 +329,8 @@ def run_as(saver: str, dest: Buffer, value: Expr) -> object:
     leaves: list[Buffer] = []
     numbers: list[Scalar] = []
     given = scratch(GIVEN)
+    if Words(TABLE[0])[0] & CHANGING != 0:  # a tensor has another shape, or is about to
+        return False
     if not _is_walked(saver, dest, value, parts, leaves, numbers, given):
         return False
     outline = tuple(parts)
