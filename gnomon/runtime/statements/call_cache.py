@@ -29,7 +29,7 @@ from gnomon.expr.arguments import MEMORY, Memory
 from gnomon.expr.composite import Composite
 from gnomon.expr.functions.scalar import SCALAR, ScalarFn
 from gnomon.expr.node import Buffer, Cast, Expr, Map, Scalar
-from gnomon.expr.pattern import EPOCH, Pattern, drop_older, holds, pattern_of
+from gnomon.expr.pattern import EPOCH, Pattern, drop_older, holds, is_known, pattern_of
 from gnomon.expr.reducer import Reducer
 from gnomon.ground.lock import exclusive, if_free
 from gnomon.native.method import for_good
@@ -247,7 +247,7 @@ def _note_call(function: Callable[..., Any], args: tuple[Any, ...], made: Any, e
     view = type(made) is Handle.tensor
     if not (view or isinstance(made, (Cast, Composite))) or len(args) >= MOST:
         return
-    if not view and not _came(args):
+    if not view and not all(is_known(arg) for arg in args if isinstance(arg, Expr)):
         return
     given = [id(arg) for arg in args if isinstance(arg, Expr)]
     if id(made) in given or len(set(given)) < len(given):

@@ -76,7 +76,7 @@ def store(dest: Buffer, saver: Saver, value: Expr) -> None:
     """
     outline: Any = False
     epoch = EPOCH.value
-    if (dest.pattern is None or value.pattern is None) and not TRACERS and not stages.timed():
+    if value.pattern is None and not TRACERS and not stages.timed():
         outline = families.way(saver, dest, value)
         if outline is True:
             call_cache.count()
