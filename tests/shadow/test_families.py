@@ -109,7 +109,8 @@ def test_new_shapes_give_the_bits_of_the_whole_way(name, shapes, layouts, saver,
 @pytest.mark.parametrize("name", [n for n in FORMS if n != "flip"])
 def test_the_fourth_shape_goes_by_what_the_others_told(name):
     rng = np.random.default_rng(1)
-    for k, shape in enumerate([(5, 7), (8, 11), (13, 6), (9, 9), (4, 10), (17, 3)]):
+    shapes = [(95, 97), (98, 111), (113, 96), (99, 99), (94, 101), (107, 93)]  # new to all tests
+    for k, shape in enumerate(shapes):
         x, y = (Tensor(laid_out(rng, shape, "dense")) for _ in range(2))
         e = FORMS[name](x, y, 2.0)
         dest = Tensor(np.empty(e.shape, "f"))
@@ -168,7 +169,7 @@ def test_a_shape_that_comes_again_has_a_launch_of_its_own():
     for _ in range(3):
         for x in arrays:
             x[:] = x * 2.0 + 1.0
-    assert came() == NATIVE
+    assert came() == 4 * NATIVE
     assert sum(map(len, dispatch.KNOWN.values())) == 4
     assert [x.numpy()[0] for x in arrays] == [15.0] * 4
 

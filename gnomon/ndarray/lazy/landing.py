@@ -19,8 +19,8 @@ from gnomon.native.words import MOST, Parts, Words, native, scratch, wrapped
 from gnomon.ndarray.core.array import Array, materialize_in
 from gnomon.ndarray.core.chunk import Chunk
 from gnomon.runtime.execution.program import Step
-from gnomon.runtime.kernels.form import Form, Word, follow
 from gnomon.runtime.kernels.rebind import OfKernel
+from gnomon.runtime.kernels.refill import Refill, Word, follow
 from gnomon.runtime.statements.family import Family, Slot
 from gnomon.runtime.statements.fields import readable
 
@@ -69,7 +69,7 @@ class Passage:
 
     Most of what a member costs is its own block, template and record, for the next run of its
     shape. One that never comes again needs none of them: what tells it from others are integers,
-    which the family's form takes behind the addresses. A record without a function has a form.
+    which the family's refill takes behind the addresses. A record without a function has a refill.
 
     `first` is the number of the first operand that is a result, `numbers` how many numbers come
     behind the operands' addresses; members say what `slots` hold. So many operands, `shifted`,
@@ -95,8 +95,8 @@ class Passage:
                 )
             else:
                 words.append(Word(1, 0, (own[name],)) if name in own else Word(0, held))
-        form = Form(kernel.kernel, kernel.blank(), words, family)
-        step = Step(0, form.record, form)
+        refill = Refill(kernel.kernel, kernel.blank(), words, family)
+        step = Step(0, refill.record, refill)
         self._path = PreparedFastPath(step, (), given + len(slots), first, fast_path)
 
     def of(self, values: Mapping[Slot, int], offsets: Sequence[int]) -> FastPath:

@@ -74,12 +74,10 @@ def store(dest: Buffer, saver: Saver, value: Expr) -> None:
     Raises:
         ShapeError, DTypeError: the value does not fit; the destination is untouched.
     """
-    outline: Any = False
-    epoch = EPOCH.value
-    if value.pattern is None and not TRACERS and not stages.timed():
-        outline = families.way(saver, dest, value)
+    epoch, outline, is_new = EPOCH.value, None, value.pattern is None
+    if is_new:  # it takes longer to ask for patterns
+        outline = _as_member(dest, saver, value)
         if outline is True:
-            call_cache.count()
             return
     key = (pattern_of(value), pattern_of(dest))
     launch = KNOWN[saver].get(key)
@@ -92,6 +90,10 @@ def store(dest: Buffer, saver: Saver, value: Expr) -> None:
         if done is None:
             launch.failed()
         launch = launch.following
+    if not is_new:
+        outline = _as_member(dest, saver, value)
+        if outline is True:
+            return
     statement = Store(dest, saver, value)
     if _thread.tracer is not None:
         _thread.tracer.take([statement], False)
@@ -105,6 +107,16 @@ def store(dest: Buffer, saver: Saver, value: Expr) -> None:
         _learn((saver, key), statement, came=outline is None)
         if outline:
             families.learn(statement, outline, epoch)
+
+
+def _as_member(dest: Buffer, saver: Saver, value: Expr) -> Any:
+    """What `families.way` says of a statement, where statements are learned."""
+    if TRACERS or stages.timed():
+        return False
+    found = families.way(saver, dest, value)
+    if found is True:
+        call_cache.count()
+    return found
 
 
 def store_all(stores: Sequence[Store]) -> None:

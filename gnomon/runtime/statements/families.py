@@ -7,8 +7,8 @@ the same in both. From then on members that come for the first time, and are sma
 native call that takes their sizes as they are; those that come again have a launch of their own,
 which need not look at sizes.
 
-State: `FORMS`, by outline: a `Sample`, which came; `Known`; False where there is no form. It is
-emptied when it is full, and the members that came, too.
+State: `FAMILIES`, by outline: a `Sample`, which came; `Known`; False where there is no refill. It
+is emptied when it is full, and the members that came, too.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from gnomon.expr.pattern import EPOCH
 from gnomon.expr.walk import postorder
 from gnomon.native.serve import Later
 from gnomon.plan.statement import Store, identity
-from gnomon.runtime.kernels.form import FACTORS, Form, Word
 from gnomon.runtime.kernels.rebind import OfKernel
+from gnomon.runtime.kernels.refill import FACTORS, Refill, Word
 from gnomon.runtime.statements.family import Family, Slot, family_of
 from gnomon.runtime.statements.growth import Growth, Product
 from gnomon.runtime.statements.launch import NoLaunch, template_of, tied, work_of
 from gnomon.runtime.statements.outline_code import (
     CAME,
-    FORMS,
+    FAMILIES,
     KEPT,
     LEAVES,
     NUMBERS,
@@ -71,19 +71,19 @@ def way(saver: str, dest: Buffer, value: Expr) -> Any:
 
 def forget() -> None:
     """Let members of all families go the whole way again."""
-    FORMS.clear()
+    FAMILIES.clear()
     CAME.clear()
 
 
 def learn(statement: Store, found: tuple[Any, ...], epoch: int) -> None:
     """Note a statement that went the whole way: outline, sizes, leaves and numbers of an epoch."""
     outline, sizes, leaves, numbers = found
-    known = FORMS.get(outline)
+    known = FAMILIES.get(outline)
     before: Any = known.last if isinstance(known, Known) else known
     if before is None:
-        if len(FORMS) >= KEPT:
+        if len(FAMILIES) >= KEPT:
             forget()
-        FORMS[outline] = Sample(sizes)
+        FAMILIES[outline] = Sample(sizes)
         return
     if before is False or before.sizes == sizes:
         return
@@ -96,19 +96,19 @@ def learn(statement: Store, found: tuple[Any, ...], epoch: int) -> None:
             raise
         return
     if epoch == EPOCH.value:
-        FORMS[outline] = False if sample is None else _next(before, sample)
+        FAMILIES[outline] = False if sample is None else _next(before, sample)
 
 
 def _next(before: Sample, sample: Sample) -> Any:
     """What is known of a family by one more member."""
     if before.family is None:
         return sample
-    form = _form(before, sample)
-    if form is None:
+    refill = _refill(before, sample)
+    if refill is None:
         return sample._replace(tries=before.tries + 1) if before.tries < TRIES else False
     pairs = enumerate(zip(before.sizes, sample.sizes, strict=True), 1)
     fixed = chain.from_iterable((k, now) for k, (then, now) in pairs if then == now)
-    return Known(form, tuple(fixed), sample)
+    return Known(refill, tuple(fixed), sample)
 
 
 def _sample(
@@ -142,11 +142,11 @@ def _sample(
     )
 
 
-# -- forms ------------------------------------------------------------------------------------
+# -- refills ------------------------------------------------------------------------------------
 
 
-def _form(then: Sample, now: Sample) -> Form | None:
-    """The form that two members tell; None where they do not tell one."""
+def _refill(then: Sample, now: Sample) -> Refill | None:
+    """The refill that two members tell; None where they do not tell one."""
     assert then.family is not None and now.family is not None
     alike = then.family.is_like(now.family) and then.family.places == now.family.places
     if not alike or then.operands != now.operands or then.dims != now.dims:
@@ -156,7 +156,7 @@ def _form(then: Sample, now: Sample) -> Form | None:
     known = [word for word in words if word is not None]
     if len(known) < len(words):
         return None
-    return Form(kernel.kernel, kernel.blank(), known, now.family)
+    return Refill(kernel.kernel, kernel.blank(), known, now.family)
 
 
 class _Grown:

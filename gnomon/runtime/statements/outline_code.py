@@ -3,9 +3,9 @@
 An *outline* is a tuple that holds all of a statement that its kernel depends on: functions, dtypes,
 the class of each stride, which leaves and nodes are one, and which sizes are equal. What it leaves
 out are the *sizes*, those and strides of no class, each value once, addresses and numbers.
-Statements of one outline are a family; `families.py` finds its form (see `kernels/form.py`).
+Statements of one outline are a family; `families.py` finds its refill (see `kernels/refill.py`).
 
-The integers that forms of statements take are `GIVEN` words: how many sizes there are, the sizes,
+The integers that refills of statements take are `GIVEN` words: how many sizes there are, the sizes,
 from `LEAVES` on the addresses of the leaves, from `NUMBERS` on the numbers.
 """
 
@@ -23,7 +23,7 @@ from gnomon.ground.record import Frozen, put
 from gnomon.native.words import Parts, Words, native, popped, scratch, whole, wrapped
 from gnomon.plan.overlap import repeats
 from gnomon.plan.statement import told
-from gnomon.runtime.kernels.form import Form, follow
+from gnomon.runtime.kernels.refill import Refill, follow
 from gnomon.runtime.statements.call_cache_code import TABLE, is_same
 from gnomon.runtime.statements.launch import kind_of
 from gnomon.runtime.statements.launch_code import number_word
@@ -49,26 +49,26 @@ KINDS: dict[DType, int] = {
 
 @whole
 class Known(Frozen):
-    """The form of a family, and sizes that have to be as they are: pairs of a number and a size.
+    """The refill of a family, and sizes that have to be as they are: pairs of a number and a size.
 
     `last` is the member that went the whole way last.
     """
 
-    __slots__ = ("fixed", "form", "last")
+    __slots__ = ("fixed", "last", "refill")
 
     fixed: tuple[int, ...]
-    form: Form
+    refill: Refill
     last: object
 
-    def __init__(self, form: Form, fixed: tuple[int, ...], last: object) -> None:
-        put(self, "form", form)
+    def __init__(self, refill: Refill, fixed: tuple[int, ...], last: object) -> None:
+        put(self, "refill", refill)
         put(self, "fixed", fixed)
         put(self, "last", last)
 
 
 #: by outline: what is known of a family; see `families.py`
-FORMS: dict[Any, Any] = {}
-#: members that ran by a form: mixed words of form and sizes
+FAMILIES: dict[Any, Any] = {}
+#: members that ran by a refill: mixed words of refill and sizes
 CAME: dict[int, None] = {}
 
 
@@ -274,9 +274,9 @@ def _is_writable(dest: Buffer) -> bool:
 
 
 @native
-def _is_first(form: Form, sizes: Words) -> bool:
+def _is_first(refill: Refill, sizes: Words) -> bool:
     """Whether a member of a family comes for the first time, which is noted."""
-    mixed = form.record
+    mixed = refill.record
     for k in range(sizes[0]):
         mixed = wrapped((mixed ^ sizes[k + 1]) * _MIX)
         mixed = mixed ^ ((mixed >> 29) & _LOW)
@@ -334,13 +334,13 @@ def run_as(saver: str, dest: Buffer, value: Expr) -> object:
     if not _is_walked(saver, dest, value, parts, leaves, numbers, given):
         return False
     outline = tuple(parts)
-    known = FORMS.get(outline)
+    known = FAMILIES.get(outline)
     if known is False:
         return False
     if type(known) is Known and _is_fixed(known.fixed, given):
         if not _is_writable(dest) or not _are_apart(leaves):
             return False
-        if not _is_first(known.form, given):
+        if not _is_first(known.refill, given):
             return None
-        return _is_given(leaves, numbers, given) and follow(Words(known.form.record), given)
+        return _is_given(leaves, numbers, given) and follow(Words(known.refill.record), given)
     return outline, _sizes(given), tuple(leaves), tuple(numbers)

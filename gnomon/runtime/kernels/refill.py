@@ -1,11 +1,11 @@
-"""Forms: how the argument block of a kernel follows from integers; one native call fills and runs.
+"""Refills: how a kernel's argument block follows from integers; one native call fills and runs.
 
 A kernel takes sizes, strides, addresses and numbers as words of a block, behind those that say how
 its work is cut into tasks. A step has a block of its own, which is worth to be made for work that
-comes again. A *form* has one block for all sizes: `follow` fills it in and calls the kernel, while
-Python's own lock is held. It refuses work that is long, or that needs memory of its own.
+comes again. A *refill* has one block for all sizes: `follow` fills it in and calls the kernel,
+while Python's own lock is held. It refuses work that is long, or that needs memory of its own.
 
-The record of a form, in words:
+The record of a refill, in words:
 
     0  arguments, their address    each: times, offset, four integers to multiply by or -1
     2  steps, their address        each: operation, two operands; see `plan/signature.py`
@@ -52,8 +52,8 @@ class Word(NamedTuple):
 
 
 @whole
-class Form(Frozen):
-    """A form; `keep` is what its record points to, and whatever the caller wants to know again."""
+class Refill(Frozen):
+    """A refill; `keep` is what its record points to, and what the caller wants to know again."""
 
     __slots__ = ("keep", "record")
 
@@ -61,7 +61,7 @@ class Form(Frozen):
     record: int
 
     def __init__(self, kernel: Kernel, step: Step, words: Sequence[Word], keep: object) -> None:
-        """`step` is one of the kernel, whose block is the form's from now on."""
+        """`step` is one of the kernel, whose block is the refill's from now on."""
         signature = kernel.signature
         steps = [(OPS.index(op), *operands, 0)[:_STEP] for op, operands in signature.steps]
         costs = [_costs(loops) for loops in signature.phases]
@@ -135,10 +135,10 @@ def _folded(op: int, a: int, b: int) -> int:
 
 
 @native
-def _fold(form: Words, arguments: Words, values: Words) -> None:
+def _fold(refill: Words, arguments: Words, values: Words) -> None:
     """The steps with sizes, of these arguments."""
-    row = Words(form[3])
-    for k in range(form[2]):
+    row = Words(refill[3])
+    for k in range(refill[2]):
         if row[0] == _CONST:
             values[k] = row[1]
         elif row[0] == _ARG:
@@ -211,16 +211,16 @@ def _divide(phase: Words, values: Words, tasks: int, share: Words) -> None:
 
 
 @native
-def _share(form: Words, values: Words, shares: Words) -> int:
+def _share(refill: Words, values: Words, shares: Words) -> int:
     """How all phases are divided; gives the most tasks of one, and 0 where the work is long."""
     threads: int = num_threads()
     most = 1
     total = 0
-    phase = Words(form[5])
-    for k in range(form[4]):
+    phase = Words(refill[5])
+    for k in range(refill[4]):
         work = _work(phase, values)
         total += work
-        if total > form[12]:
+        if total > refill[12]:
             return 0
         _divide(phase, values, _task_count(work, threads), shares + 4 * k)
         most = most if most > shares[4 * k] else shares[4 * k]
@@ -229,17 +229,17 @@ def _share(form: Words, values: Words, shares: Words) -> int:
 
 
 @native
-def _needs_memory(form: Words, values: Words) -> bool:
+def _needs_memory(refill: Words, values: Words) -> bool:
     """Whether the kernel is to have memory to work in."""
-    row = Words(form[7])
-    return any(values[row[k]] != 0 for k in range(form[6]))
+    row = Words(refill[7])
+    return any(values[row[k]] != 0 for k in range(refill[6]))
 
 
 @native
-def _enter(form: Words, given: Words, arguments: Words) -> None:
+def _enter(refill: Words, given: Words, arguments: Words) -> None:
     """The words of the arguments, of these integers."""
-    row = Words(form[1])
-    for k in range(form[0]):
+    row = Words(refill[1])
+    for k in range(refill[0]):
         product = row[0]
         for j in range(FACTORS):
             if row[j + 2] >= 0:
@@ -249,32 +249,32 @@ def _enter(form: Words, given: Words, arguments: Words) -> None:
 
 
 @native
-def follow(form: Words, given: Words) -> bool:
+def follow(refill: Words, given: Words) -> bool:
     """Whether a kernel ran with the arguments that follow from integers; nothing is done else."""
-    count = form[0]
-    phases = 4 * form[4]
-    arguments = scratch(count + phases + form[2])
+    count = refill[0]
+    phases = 4 * refill[4]
+    arguments = scratch(count + phases + refill[2])
     shares = arguments + count
     values = shares + phases
-    _enter(form, given, arguments)
-    if form[11] >= 0:
-        arguments[form[11]] = 1
-    _fold(form, arguments, values)
-    tasks = _share(form, values, shares)
+    _enter(refill, given, arguments)
+    if refill[11] >= 0:
+        arguments[refill[11]] = 1
+    _fold(refill, arguments, values)
+    tasks = _share(refill, values, shares)
     if tasks == 0:
         return False
-    if tasks > 1 and form[11] >= 0:
-        arguments[form[11]] = tasks
-        _fold(form, arguments, values)
-    if _needs_memory(form, values):
+    if tasks > 1 and refill[11] >= 0:
+        arguments[refill[11]] = tasks
+        _fold(refill, arguments, values)
+    if _needs_memory(refill, values):
         return False
-    block = Words(form[9])
+    block = Words(refill[9])
     shared: int = parallel_address() if tasks > 1 else 0
     block[0] = shared
     for k in range(phases):
         block[k + 1] = shares[k]
-    block = block + form[10]
+    block = block + refill[10]
     for k in range(count):
         block[k] = arguments[k]
-    call(form[8], form[9])
+    call(refill[8], refill[9])
     return True
