@@ -88,6 +88,11 @@ def pattern_of(root: Expr) -> Pattern:
     return root.pattern or NONE
 
 
+def is_known(node: Expr) -> bool:
+    """Whether a node has a pattern, or is a leaf of one that others have."""
+    return node.pattern is not None or (not node.children and node.outline() in KNOWN)
+
+
 def pattern_now(node: Expr) -> Pattern:
     """The pattern that tells of a node in this epoch; `NONE` where there is none."""
     found = pattern_of(node)

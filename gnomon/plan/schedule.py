@@ -185,6 +185,9 @@ def _costs(
                 count = count * term.arena.extent[v]
             below = [t for t in postorder(term.args) if t.free & mask_of(term.payload[1])]
             inside.update(t.id for t in below)
+            if inner is not None and not term.free >> inner & 1:  # once for a row
+                n = term.arena.extent[inner]
+                count = term.arena.op("idiv", count + n - 1, n)
             if not count.free:
                 folds.append((sum(map(_cost, below)), count))
             else:

@@ -3,14 +3,14 @@
 A group of `Store`s means: all values are taken first, then all are stored. `Structure` separates
 what code depends on (`key`) from what it is given at each call: the leaves' addresses, sizes,
 strides and numbers. Sizes are told apart by value alone: two axes of one size are one kernel
-argument, but where each is an `Axis`. 0, and 1 where it is no `Axis`, are part of the key, since
+argument, but where each is `Apart`. 0, and 1 where it is not `Apart`, are part of the key, since
 they mean other code.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Literal, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 from gnomon.expr.composite import Composite
 from gnomon.expr.layout import UNIT
@@ -39,15 +39,19 @@ class Store:
     value: Expr
 
 
-class Axis(int):
-    """A size that is a kernel argument of its own, whatever its value: that of axis `number`."""
+class Apart(int):
+    """A size that is a kernel argument of its own, whatever its value: those of one number are."""
 
     number: int
 
-    def __new__(cls, size: int, number: int) -> Axis:
+    def __new__(cls, size: int, number: int) -> Self:
         made = super().__new__(cls, size)
         made.number = number
         return made
+
+
+class Axis(Apart):
+    """The size of axis `number`."""
 
 
 class Structure:
@@ -92,7 +96,7 @@ class Structure:
 
     def size(self, n: int) -> Hashable:
         """What stands for the size `n` in the key: 0 and 1 themselves, else a number."""
-        number = n.number if isinstance(n, Axis) else None
+        number = n.number if isinstance(n, Apart) else None
         if n == 0 or (n == 1 and number is None):
             return int(n)
         which = (number, int(n))
@@ -126,15 +130,8 @@ class Structure:
             return ("cast", node.dtype.flag, children)
         assert isinstance(node, Composite), type(node)
         self.flat, self.composite = False, True
-        shape = tuple(map(self.size, node.shape))
-        return (
-            type(node),
-            distinct(node.static()),
-            tuple(map(self.size, node.size_values())),
-            shape,
-            children,
-            node.clips,
-        )
+        kind, sizes, _ = told(node)
+        return (kind, tuple(map(self.size, sizes)), children)
 
     def _leaf(self, buffer: Buffer) -> Hashable:
         who = identity(buffer)
@@ -157,6 +154,12 @@ class Structure:
         self.flat = False
         for buffer in self.buffers:
             self.entries.append((tuple(map(self.size, buffer.shape)), buffer.layout))
+
+
+def told(node: Composite) -> tuple[Hashable, tuple[int, ...], tuple[Expr, ...]]:
+    """What of a node decides code, the sizes that are given to it, and the operands."""
+    kind = (type(node), distinct(node.static()), len(node.shape), node.clips)
+    return kind, (*node.shape, *node.size_values()), node.children
 
 
 def identity(buffer: Buffer) -> Hashable:

@@ -305,6 +305,12 @@ def _values(kin: Kin, outline: Outline) -> dict[Slot, int]:
     return values
 
 
+def _slots(kin: Kin) -> list[Slot]:
+    """The slots that hold what each member says."""
+    sized = [*(slot for slot, _ in kin.sizes), *(slot for slot, _, _ in kin.strides)]
+    return [*sized, *kin.scalars]
+
+
 def _template(kin: Kin, outline: Outline, layouts: Sequence[Layout], first: int) -> Template:
     """What a member has for itself."""
     moved = kin.width * layouts[first].size or sum([x.nbytes for x in layouts])
@@ -373,7 +379,8 @@ def _related(seen: Seen, outline: Outline, kin: Kin, first: int) -> Kin | None:
         if then == now
     ]
     fixed = [(axis, outline.sizes[axis]) for axis in same]
-    return kin._replace(fixed=fixed, passage=passage_of(kin.family, first, len(kin.numbers), 0))
+    kin = kin._replace(fixed=fixed)
+    return kin._replace(passage=passage_of(kin.family, first, len(kin.numbers), 0, _slots(kin)))
 
 
 def _kin(outline: Outline, work: Work, template: Any, numbers: list[Number]) -> Kin | None:
@@ -387,7 +394,8 @@ def _kin(outline: Outline, work: Work, template: Any, numbers: list[Number]) -> 
     every = all(_enter(made, outline, slot, n) for slot, n in family.values().items())
     if not every or not _holds(made, outline):
         return None
-    passage = passage_of(family, work.first, len(numbers), len(outline.offsets))
+    shifted = len(outline.offsets)
+    passage = passage_of(family, work.first, len(numbers), shifted, _slots(made))
     return made._replace(passage=passage)
 
 

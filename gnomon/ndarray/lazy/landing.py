@@ -18,7 +18,9 @@ from gnomon.ground.record import put
 from gnomon.native.words import MOST, Parts, Words, native, scratch, wrapped
 from gnomon.ndarray.core.array import Array, materialize_in
 from gnomon.ndarray.core.chunk import Chunk
-from gnomon.runtime.execution.program import is_long
+from gnomon.runtime.execution.program import Step
+from gnomon.runtime.kernels.rebind import OfKernel
+from gnomon.runtime.kernels.refill import Refill, Word, follow
 from gnomon.runtime.statements.family import Family, Slot
 from gnomon.runtime.statements.fields import readable
 
@@ -48,7 +50,10 @@ def fast_path(
     words = scratch(count)
     for k in range(count):
         words[k] = wrapped(integers[k])
-    fire(path, words)
+    if path[3] != 0:
+        fire(path, words)
+    elif not follow(Words(path[4]), words):
+        return False
     for chunk in written:
         put(chunk, "version", chunk.version + 1)
     first = path[5]
@@ -63,52 +68,62 @@ class Passage:
     """The one record by which members of a family run that come for the first time.
 
     Most of what a member costs is its own block, template and record, for the next run of its
-    shape. One that never comes again needs none of them: what tells it from others is in the words
-    of the block, and the family's record takes these as integers, behind the addresses.
+    shape. One that never comes again needs none of them: what tells it from others are integers,
+    which the family's refill takes behind the addresses. A record without a function has a refill.
 
     `first` is the number of the first operand that is a result, `numbers` how many numbers come
-    behind the operands' addresses. So many operands, `shifted`, begin where each member says.
+    behind the operands' addresses; members say what `slots` hold. So many operands, `shifted`,
+    begin where each says.
     """
 
-    __slots__ = ("_kernel", "_path")
+    __slots__ = ("_path", "_slots")
 
-    def __init__(self, family: Family, first: int, numbers: int, shifted: int) -> None:
-        (self._kernel,) = family.steps
-        step = self._kernel.blank()
-        _, block, *_ = step.keep
-        given = family.count + numbers
-        rows = {word: (given + word, 0) for word in range(len(block.words))}
-        for _, word, operand, offset in family.places or ():
-            rows[word] = operand, 0 if operand < shifted else offset
-        places = [(block.address + 8 * word, *row) for word, row in rows.items()]
-        self._path = PreparedFastPath(step, places, given + len(rows), first, fast_path)
+    def __init__(
+        self, family: Family, first: int, numbers: int, shifted: int, slots: Sequence[Slot]
+    ) -> None:
+        (kernel,) = family.steps
+        assert isinstance(kernel, OfKernel)
+        self._slots, given = slots, family.count + numbers
+        places = {place.word: place for place in family.places or ()}
+        own = {slot.name: given + k for k, slot in enumerate(slots)}
+        words = []
+        for at, (name, held) in enumerate(kernel.arguments(), kernel.begin):
+            place = places.get(at)
+            if place is not None:
+                words.append(
+                    Word(1, 0 if place.operand < shifted else place.offset, (place.operand,))
+                )
+            else:
+                words.append(Word(1, 0, (own[name],)) if name in own else Word(0, held))
+        refill = Refill(kernel.kernel, kernel.blank(), words, family)
+        step = Step(0, refill.record, refill)
+        self._path = PreparedFastPath(step, (), given + len(slots), first, fast_path)
 
-    def of(self, values: Mapping[Slot, int], offsets: Sequence[int]) -> FastPath | None:
+    def of(self, values: Mapping[Slot, int], offsets: Sequence[int]) -> FastPath:
         """The fast path of the member with these values, whose operands begin `offsets` bytes
-        behind their addresses, the results none; None where its work is long or needs memory."""
-        found = self._kernel.words({slot.name: value for slot, value in values.items()})
-        if found is None or is_long(found[1], None):
-            return None
-        return _Passing(self._path, found[0], offsets)
+        behind their addresses, the results none; it does no work that is long or needs memory."""
+        return _Passing(self._path, [int(values[slot]) for slot in self._slots], offsets)
 
 
 class _Passing:
-    """A fast path by a family's record, which is given these words behind the addresses."""
+    """A fast path by a family's record, which is given these integers behind the addresses."""
 
-    __slots__ = ("_offsets", "_path", "_words")
+    __slots__ = ("_integers", "_offsets", "_path")
 
-    def __init__(self, path: PreparedFastPath, words: list[int], offsets: Sequence[int]) -> None:
-        self._path, self._words, self._offsets = path, words, offsets
+    def __init__(self, path: PreparedFastPath, integers: list[int], offsets: Sequence[int]) -> None:
+        self._path, self._integers, self._offsets = path, integers, offsets
 
     def __call__(self, read: Any, written: Any, integers: list[int], holders: Any) -> bool:
         begins = [a + b for a, b in zip(integers, self._offsets, strict=False)]
         rest = integers[len(begins) :]
-        return self._path.call(read, written, [*begins, *rest, *self._words], holders)
+        return self._path.call(read, written, [*begins, *rest, *self._integers], holders)
 
 
-def passage_of(family: Family, first: int, numbers: int, shifted: int) -> Passage | None:
+def passage_of(
+    family: Family, first: int, numbers: int, shifted: int, slots: Sequence[Slot]
+) -> Passage | None:
     """The passage of a family; None where there is none: of several steps, of products, or where
     nothing runs in one native call."""
     if len(family.steps) != 1 or family.places is None or not readable():
         return None
-    return Passage(family, first, numbers, shifted)
+    return Passage(family, first, numbers, shifted, slots)

@@ -78,19 +78,6 @@ class Kernel:
         """
         return self._step(self._values(words, other), owned, name, moved)
 
-    def words(
-        self, words: Sequence[int], other: Mapping[Hashable, int]
-    ) -> tuple[list[int], int] | None:
-        """What the block of `resized` would hold, and its work; None where it needs memory to work
-        in."""
-        values = self._values(words, other)
-        head, sizes, total = self._divided(values)
-        for slot, elements, _ in self.signature.scratch:
-            if sizes[elements]:
-                return None
-            values[slot] = 0
-        return head + [values.get(slot, 0) for slot in self.signature.args], total
-
     def blank(self, name: str, count: int) -> Step:
         """A step whose block, of `count` words, is filled in before each run."""
         block = Block(count)

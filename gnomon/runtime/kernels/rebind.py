@@ -40,9 +40,10 @@ class OfKernel:
 
     def values(self) -> dict[Any, int]:
         """What its slots hold, and where leaves are within operands."""
-        args = self.kernel.signature.args
-        held = dict(zip(args, self._words[len(self._words) - len(args) :], strict=True))
-        return {**held, **{("offset", k): w.offset for k, w in enumerate(self.where)}}
+        return {
+            **dict(self.arguments()),
+            **{("offset", k): w.offset for k, w in enumerate(self.where)},
+        }
 
     def is_like(self, other: Any) -> bool:
         """Whether both are one kernel, on the same operands."""
@@ -50,10 +51,14 @@ class OfKernel:
             return False
         return [w.operand for w in self.where] == [w.operand for w in other.where]
 
-    def words(self, values: Values) -> tuple[list[int], int] | None:
-        """What its block holds with these values, and the work; see `Kernel.words`."""
-        found: tuple[list[int], int] | None = self.kernel.words(self._words, values)
-        return found
+    @property
+    def begin(self) -> int:
+        """Which word of its block the first argument is."""
+        return len(self._words) - len(self.kernel.signature.args)
+
+    def arguments(self) -> list[tuple[Any, int]]:
+        """The arguments, by slot, and what its block holds for them."""
+        return list(zip(self.kernel.signature.args, self._words[self.begin :], strict=True))
 
     def blank(self) -> Step:
         """The same with nothing in its block."""

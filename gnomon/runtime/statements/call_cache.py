@@ -29,7 +29,7 @@ from gnomon.expr.arguments import MEMORY, Memory
 from gnomon.expr.composite import Composite
 from gnomon.expr.functions.scalar import SCALAR, ScalarFn
 from gnomon.expr.node import Buffer, Cast, Expr, Map, Scalar
-from gnomon.expr.pattern import EPOCH, Pattern, drop_older, holds, pattern_of
+from gnomon.expr.pattern import EPOCH, Pattern, drop_older, holds, is_known, pattern_of
 from gnomon.expr.reducer import Reducer
 from gnomon.ground.lock import exclusive, if_free
 from gnomon.native.method import for_good
@@ -196,20 +196,26 @@ def _note_map(fn: ScalarFn, operands: Sequence[Any], made: Any, epoch: int) -> N
     """`fn` of these operands, asked for in an epoch, is `made`."""
     if type(made) is not Map or made.fn is not fn or len(made.args) != len(operands):
         return
+    first = not _came(operands)
     keys: list[object] = [fn]
     for operand, arg in zip(operands, made.args, strict=True):
         if operand is arg:
-            patterns = _patterns(arg)
-            if patterns is None:
+            patterns = None if first else _patterns(arg)
+            if patterns is None and not first:
                 return
-            keys.append(patterns[0])
+            keys.append(patterns[0] if patterns else arg.dtype)
         elif type(operand) in _NUMBERS and _held(_kind(operand), made.dtype):
             keys.append(_kind(operand))
         else:
             return
-    patterns = _patterns(made)
-    if patterns is not None and len(keys) <= 4:
-        enter(keys, (*patterns, False), epoch)
+    found: Sequence[object] | None = [made.dtype] if first else _patterns(made)
+    if found is not None and len(keys) <= 4:
+        enter(keys, (*found, False), epoch)
+
+
+def _came(operands: Sequence[Any]) -> bool:
+    """Whether all operands were in a statement that came again: others may never do."""
+    return all(x.pattern is not None for x in operands if isinstance(x, Expr))
 
 
 def _kind(number: float) -> object:
@@ -240,6 +246,8 @@ def _note_call(function: Callable[..., Any], args: tuple[Any, ...], made: Any, e
     """`function`, called in an epoch, made a node or a tensor over an argument's memory."""
     view = type(made) is Handle.tensor
     if not (view or isinstance(made, (Cast, Composite))) or len(args) >= MOST:
+        return
+    if not view and not all(is_known(arg) for arg in args if isinstance(arg, Expr)):
         return
     given = [id(arg) for arg in args if isinstance(arg, Expr)]
     if id(made) in given or len(set(given)) < len(given):
@@ -325,6 +333,12 @@ def _program(args: tuple[Any, ...], root: Cast | Composite) -> tuple[object, ...
 
 
 # -- the methods ------------------------------------------------------------------------------
+
+
+def count() -> None:
+    """A statement was carried out whose operands are not known here."""
+    if not _installed:
+        _ready()
 
 
 def _ready() -> bool:

@@ -11,6 +11,7 @@ The table: two words, the address of the epoch and the epoch it holds for; then 
 words: four to look for, and four that are found. It is searched in two places, next to each other.
 
     function, pattern, pattern or kind of a number or 0, the same  -> pattern of the node, modular
+    function, dtype, dtype or kind of a number or 0, the same      -> dtype of the node, modular
     saver, pattern or kind of a number, pattern of the destination -> recipe, launch
     pattern, start, stop, step (or what marks a whole number)      -> shape, strides, pattern, bytes
     function, mixed arguments, their number -> arguments to compare, program, nodes, bytes further
@@ -34,6 +35,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from gnomon.dtype import DType
 from gnomon.expr.functions.scalar import SCALAR, ScalarFn
 from gnomon.expr.node import MAPPER, Expr, Map, Scalar
 from gnomon.expr.pattern import EPOCH, Pattern
@@ -99,6 +101,19 @@ def find(a: int, b: int, c: int, d: int) -> Words:
 
 
 @native
+def is_same(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    """Whether two shapes, or strides, are equal."""
+    if len(a) != len(b):
+        return False
+    for k in range(len(a)):
+        x: int = a[k]
+        y: int = b[k]
+        if x != y:
+            return False
+    return True
+
+
+@native
 def _kind(number: Boxed) -> int:
     """The kind of a whole number."""
     value = word_or(number, _HIGH)
@@ -121,8 +136,8 @@ def word_of(x: object) -> int:
 
 
 @native
-def operand(x: object, pattern: Pattern, modular: bool) -> object:
-    """An operand of a node of that pattern; numbers become Scalars."""
+def operand(x: object, dtype: DType, pattern: Pattern | None, modular: bool) -> object:
+    """An operand of a node of that dtype; numbers become Scalars of that pattern."""
     numpy = type(x) is np.float64 or type(x) is np.float32
     if not numpy and type(x) is not float and type(x) is not int:
         return x
@@ -132,8 +147,8 @@ def operand(x: object, pattern: Pattern, modular: bool) -> object:
     put(made, "modular", modular)
     put(made, "shape", ())
     put(made, "exp_type", MAPPER)
-    put(made, "dtype", pattern.dtype)
-    put(made, "pattern", pattern.number)
+    put(made, "dtype", dtype)
+    put(made, "pattern", pattern)
     return made
 
 
@@ -144,15 +159,17 @@ def _applied(fn: ScalarFn, count: int, a: object, b: object, c: object) -> Map |
     second = word_of(b) if count > 1 else 0
     third = word_of(c) if count > 2 else 0
     if first == 0 or (count > 1 and second == 0) or (count > 2 and third == 0):
-        return None
+        return _first_applied(fn, count, a, b, c)
     entry = find(id(fn), first, second, third)
     if entry.address == 0:
         return None
     pattern = cast(Pattern, there(entry[0]))
     modular = entry[1] != 0
-    x = operand(a, pattern, modular)
-    y = operand(b, pattern, modular) if count > 1 else None
-    z = operand(c, pattern, modular) if count > 2 else None
+    dtype = pattern.dtype
+    number = pattern.number
+    x = operand(a, dtype, number, modular)
+    y = operand(b, dtype, number, modular) if count > 1 else None
+    z = operand(c, dtype, number, modular) if count > 2 else None
     args: tuple[Any, ...] = (x, y) if count == 2 else (x,) if count == 1 else (x, y, z)
     made = new(Map)
     put(made, "fn", fn)
@@ -161,6 +178,56 @@ def _applied(fn: ScalarFn, count: int, a: object, b: object, c: object) -> Map |
     put(made, "shape", pattern.shape)
     put(made, "dtype", pattern.dtype)
     put(made, "exp_type", pattern.exp_type)
+    return made
+
+
+@native
+def _dtype_word(x: object, shape: tuple[int, ...]) -> int:
+    """An operand of that shape as a word to look for: its dtype, or the kind of a number."""
+    if not isinstance(x, Expr):
+        return word_of(x)
+    return id(x.dtype) if is_same(x.shape, shape) else 0
+
+
+@native
+def _kinds(x: object) -> int:
+    """The kinds of all nodes of an operand."""
+    return x.exp_type if isinstance(x, Expr) else MAPPER
+
+
+@native
+def _first_applied(fn: ScalarFn, count: int, a: object, b: object, c: object) -> Map | None:
+    """As `_applied`, of operands of one shape, some of whose patterns were not asked for."""
+    one = a if isinstance(a, Expr) else b if isinstance(b, Expr) else c
+    if not isinstance(one, Expr) or not one.shape:
+        return None
+    shape = one.shape
+    first = _dtype_word(a, shape)
+    second = _dtype_word(b, shape) if count > 1 else 0
+    third = _dtype_word(c, shape) if count > 2 else 0
+    if first == 0 or (count > 1 and second == 0) or (count > 2 and third == 0):
+        return None
+    entry = find(id(fn), first, second, third)
+    if entry.address == 0:
+        return None
+    dtype = cast(DType, there(entry[0]))
+    modular = entry[1] != 0
+    x = operand(a, dtype, None, modular)
+    y = operand(b, dtype, None, modular) if count > 1 else None
+    z = operand(c, dtype, None, modular) if count > 2 else None
+    kinds = _kinds(x) | MAPPER
+    if count > 1:
+        kinds = kinds | _kinds(y)
+    if count > 2:
+        kinds = kinds | _kinds(z)
+    args: tuple[Any, ...] = (x, y) if count == 2 else (x,) if count == 1 else (x, y, z)
+    made = new(Map)
+    put(made, "fn", fn)
+    put(made, "args", args)
+    put(made, "pattern", None)
+    put(made, "shape", shape)
+    put(made, "dtype", dtype)
+    put(made, "exp_type", kinds)
     return made
 
 

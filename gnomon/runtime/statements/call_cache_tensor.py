@@ -130,7 +130,8 @@ def _is_stored(saver: str, dest: Buffer, value: object) -> bool:
         return False
     recipe = Words(entry[0])
     launch = there(entry[1])
-    expression = operand(value, cast(Pattern, there(form)), False)
+    pattern = cast(Pattern, there(form))
+    expression = operand(value, pattern.dtype, pattern.number, False)
     registers = scratch(recipe[0] + 2)
     registers[0] = id(dest)
     registers[1] = id(expression)

@@ -21,14 +21,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from gnomon.base import Later
-from gnomon.expr.node import Buffer, Expr, Scalar
+from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.pattern import EPOCH, NONE, Pattern, drop_older, holds, pattern_of
 from gnomon.ground.lock import in_child
 from gnomon.plan.statement import SAVERS, Saver, Store
-from gnomon.runtime.execution.program import Step
 from gnomon.runtime.kernels import stages
-from gnomon.runtime.statements import call_cache
-from gnomon.runtime.statements.launch import Launch, NoLaunch, Place, Reading, Tree, Work
+from gnomon.runtime.statements import call_cache, families
+from gnomon.runtime.statements.launch import Launch, NoLaunch, work_of
 from gnomon.runtime.statements.prepare import prepare
 
 if TYPE_CHECKING:
@@ -75,6 +74,11 @@ def store(dest: Buffer, saver: Saver, value: Expr) -> None:
     Raises:
         ShapeError, DTypeError: the value does not fit; the destination is untouched.
     """
+    epoch, outline, is_new = EPOCH.value, None, value.pattern is None
+    if is_new:  # it takes longer to ask for patterns
+        outline = _as_member(dest, saver, value)
+        if outline is True:
+            return
     key = (pattern_of(value), pattern_of(dest))
     launch = KNOWN[saver].get(key)
     while launch is not None:
@@ -86,6 +90,10 @@ def store(dest: Buffer, saver: Saver, value: Expr) -> None:
         if done is None:
             launch.failed()
         launch = launch.following
+    if not is_new:
+        outline = _as_member(dest, saver, value)
+        if outline is True:
+            return
     statement = Store(dest, saver, value)
     if _thread.tracer is not None:
         _thread.tracer.take([statement], False)
@@ -96,7 +104,19 @@ def store(dest: Buffer, saver: Saver, value: Expr) -> None:
         return
     stages.run(prepare([statement], "assignment"))
     if learns and dest.device == "cpu":
-        _learn((saver, key), statement)
+        _learn((saver, key), statement, came=outline is None)
+        if outline:
+            families.learn(statement, outline, epoch)
+
+
+def _as_member(dest: Buffer, saver: Saver, value: Expr) -> Any:
+    """What `families.way` says of a statement, where statements are learned."""
+    if TRACERS or stages.timed():
+        return False
+    found = families.way(saver, dest, value)
+    if found is True:
+        call_cache.count()
+    return found
 
 
 def store_all(stores: Sequence[Store]) -> None:
@@ -135,23 +155,27 @@ def forget() -> None:
         table.clear()
     _seen.clear()
     call_cache.clear()
+    families.forget()
 
 
-def _learn(where: tuple[str, Key], statement: Store) -> None:
-    """Note that a statement came; make a launch where one is worth it."""
+def _learn(where: tuple[str, Key], statement: Store, came: bool) -> None:
+    """Note that a statement came; make a launch where one is worth it.
+
+    One that `came` before did so as a member of its family.
+    """
     saver, key = where
     epoch = EPOCH.value
     if not all(map(holds, key)):
         drop_older(statement.dest, statement.value)
         return
-    count = _seen.get(where, 0)
+    count = _seen.get(where, int(came))
     if count == 0 and len(_seen) >= KEPT:
         forget()
     _seen[where] = count + 1
     if not 1 <= count <= VARIANTS or 0 in statement.dest.shape:
         return
     try:
-        made = Launch(_work(statement))
+        made = Launch(work_of(statement))
     except NoLaunch:
         _seen[where] = VARIANTS + 1
         return
@@ -165,19 +189,6 @@ def _learn(where: tuple[str, Key], statement: Store) -> None:
     first = table.get(key)
     made.following = None if first is None or first.epoch != made.epoch else first
     table[key] = made
-
-
-def _work(statement: Store) -> Work:
-    """What a launch of a statement is made of: its call is given the destination and the value."""
-    reading = Reading(2)
-    dest = Place(reading.address(0), statement.dest, written=True)
-    tree = Tree(reading, 1, statement.value)
-
-    def steps(buffers: Sequence[Buffer], numbers: Sequence[Scalar]) -> list[Step]:
-        value = tree.over(iter(buffers[1:]), iter(numbers))
-        return prepare([Store(buffers[0], statement.saver, value)], "assignment")
-
-    return Work(reading, [dest, *tree.places], tree.numbers, steps)
 
 
 def _in_child() -> None:

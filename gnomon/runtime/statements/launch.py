@@ -21,7 +21,7 @@ from gnomon.expr.rewrite import with_children
 from gnomon.expr.term import compute_dtype
 from gnomon.native.serve import binding
 from gnomon.plan.cut import overlap, reach
-from gnomon.plan.statement import identity
+from gnomon.plan.statement import Store, identity
 from gnomon.runtime.devices import pool
 from gnomon.runtime.execution import threads
 from gnomon.runtime.execution.program import Step
@@ -42,6 +42,7 @@ from gnomon.runtime.statements.launch_code import (
     TWIN,
     launch,
 )
+from gnomon.runtime.statements.prepare import prepare
 
 HELD = 40_000  # work (see `kernel.GRAIN`) below which it does not pay to let others run meanwhile
 WORK_BYTES = 1 << 20  # that a launch beside which others may run keeps to work in
@@ -139,6 +140,19 @@ class Work(NamedTuple):
     steps: Rebase
 
 
+def work_of(statement: Store) -> Work:
+    """What a launch of a statement is made of: its call is given the destination and the value."""
+    reading = Reading(2)
+    dest = Place(reading.address(0), statement.dest, written=True)
+    tree = Tree(reading, 1, statement.value)
+
+    def steps(buffers: Sequence[Buffer], numbers: Sequence[Scalar]) -> list[Step]:
+        value = tree.over(iter(buffers[1:]), iter(numbers))
+        return prepare([Store(buffers[0], statement.saver, value)], "assignment")
+
+    return Work(reading, [dest, *tree.places], tree.numbers, steps)
+
+
 class Launch:
     """Steps, and a recipe for running them: `call(*registers)` gives True, None or False.
 
@@ -151,7 +165,7 @@ class Launch:
     def __init__(self, work: Work) -> None:
         buffers = [p.buffer for p in work.places]
         regions = tied(buffers, {k for k, p in enumerate(work.places) if p.written})
-        template = _template(work, regions)
+        template = template_of(work, regions)
         self.copy, self.epoch = template.reserve(), EPOCH.value
         needs = self.copy.needs.nbytes
         self.following: Launch | None = None  # the next to try where this one does not hold
@@ -219,7 +233,7 @@ def tied(buffers: Sequence[Buffer], written: Collection[int]) -> list[tuple[int,
     return [(o, b.address - buffers[o].address) for o, b in zip(owner, buffers, strict=True)]
 
 
-def _template(work: Work, regions: Regions) -> Template:
+def template_of(work: Work, regions: Regions) -> Template:
     """The steps, for stand-ins of the memory and of the numbers."""
     owners = list(dict.fromkeys(owner for owner, _ in regions))
     count = len(owners)

@@ -66,7 +66,7 @@ def _attribute(row: Words, owner: object) -> object:
 
 
 @native
-def _number(kind: int, x: object) -> int:
+def number_word(kind: int, x: object) -> int:
     """A number as a kernel takes it."""
     if kind == DOUBLE:
         return double_bits(float(cast(Any, x)))
@@ -105,7 +105,7 @@ def _is_read(
             if id(x) != registers[row[6]]:
                 return False
         else:
-            values[k] = _number(kind, x)
+            values[k] = number_word(kind, x)
         row = row + 8
     return True
 

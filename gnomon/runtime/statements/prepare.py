@@ -25,6 +25,7 @@ from gnomon.plan.canonical import canonical
 from gnomon.plan.cut import Invoke, Piece, are_apart, overlap
 from gnomon.plan.fuse import fused, plain
 from gnomon.plan.overlap import directed, mirrored, repeats
+from gnomon.plan.sizes import told_apart
 from gnomon.plan.split import by_parts
 from gnomon.plan.statement import SAVERS, Store, Structure, identity, leaves_of
 from gnomon.runtime.devices import device as devices
@@ -98,7 +99,8 @@ def _steps(
         # scratch memory may be empty as well, and then has no place that an index could mean
         filled = [s for s in piece if 0 not in s.dest.shape]
         if filled:
-            steps.extend(_group(filled, Structure(filled), name, backend))
+            apart = told_apart(filled)
+            steps.extend(_group(apart, Structure(apart), name, backend))
     return steps
 
 
