@@ -221,6 +221,17 @@ def test_small_products_come_here() -> None:
     assert not tile.fits(product("float32", 2, 3, 0))
 
 
+def test_few_registers_leave_the_middle_to_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = tiles.Machine("float", 4, 8, 16)
+    monkeypatch.setattr(tile, "_machine", lambda dtype: few)
+    monkeypatch.setattr(tile, "_has_fma", lambda: True)
+    found = {
+        size: tile.fits(product("float32", *size, transpose_b=True))
+        for size in [(60, 60, 60), (200, 200, 200), (20, 500, 800)]
+    }
+    assert list(found.values()) == [True, False, True]
+
+
 def test_tiles_are_compiled_when_a_product_needs_them(machine: None) -> None:
     code = tile._code(dtypes.float32)
     assert not code.tiles
