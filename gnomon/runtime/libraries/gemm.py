@@ -1,7 +1,7 @@
 """Matrix products by the fastest way for each: oneDNN, OpenBLAS, or code of our own.
 
-With AVX-512 most of float32 goes to code of our own, `tile.py`. Of what is left, measured on one core, in
-microseconds, oneDNN before OpenBLAS: (512 512 512) 1,590, 1,640; a matrix times a vector
+With AVX-512 most of float32 goes to code of our own, `tile.py`. Of what is left, measured on one
+core, in microseconds, oneDNN before OpenBLAS: (512 512 512) 1,590, 1,640; a matrix times a vector
 (1 1024 1024) 317, 127. A step of oneDNN takes 100 to 370 us to make, for each size anew; one of
 OpenBLAS or by tiles 25.
 """
