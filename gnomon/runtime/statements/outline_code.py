@@ -69,7 +69,7 @@ class Known(Frozen):
 #: by outline: what is known of a family; see `families.py`
 FAMILIES: dict[Any, Any] = {}
 #: members that ran by a refill: mixed words of refill and sizes
-CAME: dict[int, None] = {}
+CAME: dict[int, bool] = {}
 
 
 @native
@@ -280,11 +280,11 @@ def _is_first(refill: Refill, sizes: Words) -> bool:
     for k in range(sizes[0]):
         mixed = wrapped((mixed ^ sizes[k + 1]) * _MIX)
         mixed = mixed ^ ((mixed >> 29) & _LOW)
-    if mixed in CAME:
+    if CAME.get(mixed) is not None:
         return False
     if len(CAME) >= KEPT:
         CAME.clear()
-    CAME[mixed] = None
+    CAME[mixed] = True
     return True
 
 
