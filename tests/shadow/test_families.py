@@ -130,6 +130,16 @@ def test_squares_make_no_kernels(name):
         assert k < 2 or COUNTS.compiled + COUNTS.loaded == made, shape
 
 
+def test_as_many_elements_in_two_samples_are_not_as_many_in_all():
+    rng = np.random.default_rng(3)
+    for shape in [(9, 11), (4, 6), (3, 8), (5, 7), (6, 9), (8, 5)]:
+        x, y = (laid_out(rng, shape, "dense") for _ in range(2))
+        dest = Tensor(np.zeros(shape, "f"))
+        dispatch.store(dest, "saveto", Tensor(x) * 2.0 + Tensor(y))
+        np.testing.assert_allclose(dest.numpy(), x * 2 + y, 1e-6, err_msg=str(shape))
+    assert bool(came()) == NATIVE
+
+
 def test_what_is_refused_is_said_as_ever():
     for n in range(3, 9):
         x, y = Tensor(np.ones(n, "f")), TensorContainer((n,))

@@ -178,24 +178,30 @@ class _Grown:
         if place is not None:
             return Word(1, 0, (NUMBERS + self._now.numbers[place.operand - self._count],))
         before, after = (int(values[Slot(0, name)]) for values in self._values)
-        if before == after:
-            return Word(0, after)
-        product = self._product(before, after, name) if name[0] in ("dim", "stride") else None
+        if name[0] not in ("dim", "stride"):
+            return Word(0, after) if before == after else None
+        product = self._product(before, after, name)
         if product is None or len(product.axes) > FACTORS:
             return None
         return Word(product.times, 0, tuple([axis + 1 for axis in product.axes]))
 
     def _product(self, before: int, after: int, name: Any) -> Product | None:
-        """What a size or a stride is that grew: in a stride may be those of its leaf."""
+        """What a size or a stride is: in a stride may be those of its leaf.
+
+        One that stayed the same is a number where no product of sizes that grew did: 2 by 6 are as
+        many as 3 by 4.
+        """
         own = self._strides(name[1][1]) if name[0] == "stride" else []
         for k in own:
             if (self._then.sizes[k], self._now.sizes[k]) == (before, after):
                 return Product((k,), 1)
         axes = tuple(sorted({*self._now.dims, *own}))
         growth = self._growths.get(axes)
+        then, now = (tuple([s.sizes[k] for k in axes]) for s in (self._then, self._now))
         if growth is None:
-            then, now = (tuple([s.sizes[k] for k in axes]) for s in (self._then, self._now))
             growth = self._growths[axes] = Growth(then, now)
+        if before == after:
+            return Product((), after) if growth.is_clear or then == now else None
         found = growth.product(before, after) if growth.is_clear else None
         return found and Product(tuple([axes[k] for k in found.axes]), found.times)
 
