@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -148,3 +150,26 @@ def test_an_interrupt_leaves_no_handler_put_off():
             pass
 
     assert interruptions(work, first_use._is_owned) > 100
+
+
+ELSEWHERE = """
+import _thread
+done = _thread.allocate_lock()
+done.acquire()
+def work():
+    import threading  # takes this thread for the main one
+    assert threading.current_thread() is threading.main_thread()
+    import sys
+    sys.path[:] = PATH
+    import gnomon as mx
+    print(mx.nd.ones((2, 3)).asnumpy().sum())
+    done.release()
+_thread.start_new_thread(work, ())
+done.acquire(True, 60)
+"""
+
+
+def test_first_uses_in_a_thread_that_only_threading_takes_for_the_main_one():
+    code = ELSEWHERE.replace("PATH", repr(sys.path))
+    ran = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True)
+    assert ran.stdout == "6.0\n", ran.stderr

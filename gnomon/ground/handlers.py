@@ -10,8 +10,6 @@ left over then gives its place back itself, when the next signal comes.
 
 from __future__ import annotations
 
-import threading
-
 # `signal`'s own take 15 times as long; typeshed has none for these
 from _signal import NSIG, getsignal, signal  # type: ignore[import-not-found]
 from collections.abc import Callable
@@ -46,9 +44,24 @@ class _Notes:
             signal(number, self.handler)
 
 
+def _is_called_here() -> bool:
+    """Whether this is the thread that handlers are called in.
+
+    `threading.main_thread()` is another one where a program in C runs Python in several threads.
+    `signal` looks at the thread first, and then at what it is given.
+    """
+    try:
+        signal(1, None)
+    except TypeError:
+        return True
+    except ValueError:
+        return False
+    raise AssertionError("a signal took None for a handler")
+
+
 def put_off() -> None:
     """Note signals from now on, if this is the thread that handlers are called in."""
-    if threading.get_ident() != threading.main_thread().ident:
+    if not _is_called_here():
         return
     _put_off.append(True)
     for number, handler in enumerate(map(getsignal, range(1, NSIG)), 1):
@@ -59,7 +72,7 @@ def put_off() -> None:
 
 def resume() -> None:
     """Have handlers called as ever, those first whose signals came meanwhile."""
-    if threading.get_ident() != threading.main_thread().ident:
+    if not _is_called_here():
         return
     _put_off.clear()
     try:
