@@ -157,8 +157,7 @@ import _thread
 done = _thread.allocate_lock()
 done.acquire()
 def work():
-    import threading  # takes this thread for the main one
-    assert threading.current_thread() is threading.main_thread()
+    import threading  # takes this thread for the main one, before Python 3.13
     import sys
     sys.path[:] = PATH
     import gnomon as mx
