@@ -8,7 +8,7 @@ import pytest
 
 import gnomon as mx
 from gnomon.executor import train_step
-from gnomon.executor.inputs import Load
+from gnomon.executor.inputs import Copy
 from gnomon.gluon import nn
 from gnomon.ndarray.lazy.notes import OFTEN
 
@@ -42,12 +42,13 @@ def loads(monkeypatch):
     """The copies into programs that are made from now on."""
     made = []
 
-    class Counted(Load):
-        def __init__(self, dest):
-            made.append(dest)
-            super().__init__(dest)
+    class Counted(Copy):
+        def __init__(self, bound, gives=False):
+            if not gives:
+                made.append(bound)
+            super().__init__(bound, gives)
 
-    monkeypatch.setattr(train_step, "Load", Counted)
+    monkeypatch.setattr(train_step, "Copy", Counted)
     return made
 
 
