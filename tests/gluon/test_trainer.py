@@ -291,3 +291,28 @@ def test_arrays_without_a_gradient_have_no_new_one():
     assert not x._fresh_grad
     with pytest.raises(GnomonError, match=r"_fresh_grad.*attach_grad"):
         x._fresh_grad = True
+
+
+def test_states_saved_by_a_handler_amid_the_first_pass_leave_the_trainer_right(
+    tmp_path, monkeypatch
+):
+    net = nn.Dense(2)
+    net.initialize()
+    trainer = Trainer(net.collect_params(), "adam")
+    mark, came = mx.autograd.mark_variables, []
+
+    def marked(*given):
+        came.append(trainer.save_states(str(tmp_path / "states")))  # as a signal's handler does
+        mark(*given)
+
+    monkeypatch.setattr("gnomon.gluon.parameter.parameter.autograd.mark_variables", marked)
+    before = None
+    for _ in range(2):
+        with mx.autograd.record():
+            loss = net(nd.ones((4, 3))).sum()
+        loss.backward()
+        trainer.step(4)
+        after = net.weight.data().asnumpy()
+        assert before is None or (before != after).all()
+        before = after
+    assert came

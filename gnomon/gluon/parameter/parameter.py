@@ -256,7 +256,12 @@ class Parameter(CheckedArguments):
 
     def _init_grad(self) -> None:
         """Have gradients for the arrays, or none; nothing is on the tape then."""
-        changes.count += 1
+        try:
+            self._make_grad()
+        finally:  # who looked amid it, as a signal's handler, has to look again
+            changes.count += 1
+
+    def _make_grad(self) -> None:
         arrays = self._data or []
         self._grad = None
         if self._grad_req == "null":
