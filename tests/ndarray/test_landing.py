@@ -16,6 +16,7 @@ from gnomon.engine.job import make_job
 from gnomon.engine.var import NO_JOBS
 from gnomon.ground.record import put
 from gnomon.native.serve import binding
+from gnomon.native.words import MOST
 from gnomon.ndarray.core.chunk import Chunk
 from gnomon.ndarray.lazy.landing import fast_path
 from gnomon.runtime.ffi import Block
@@ -125,9 +126,9 @@ def test_references_stay_as_they_are():
 
 
 def test_too_many_integers_are_left_to_others():
-    record = Block([2000, 0, 0, 0, 0, 0, 0, 0])
+    record, many = Block([MOST + 1, 0, 0, 0, 0, 0, 0, 0]), [0] * (MOST + 1)
     for bind in (in_python, binding(fast_path)):
-        assert bind(record.address)([], [], [0] * 2000, []) is False
+        assert bind(record.address)([], [], many, []) is False
 
 
 def test_a_group_counts_the_bytes_that_it_alone_holds():
