@@ -256,20 +256,16 @@ class Parameter(CheckedArguments):
 
     def _init_grad(self) -> None:
         """Have gradients for the arrays, or none; nothing is on the tape then."""
+        arrays, self._grad = self._data or [], None
         try:
-            self._make_grad()
+            if self._grad_req == "null":
+                self._data = [x._detached() for x in arrays]
+                return
+            dtype = wanted_dtype(self._dtype)
+            self._grad = [kept_zeros(x.shape, dtype, x.context, self._grad_stype) for x in arrays]
+            autograd.mark_variables(arrays, self._grad, self._grad_req)
         finally:  # who looked amid it, as a signal's handler, has to look again
             changes.count += 1
-
-    def _make_grad(self) -> None:
-        arrays = self._data or []
-        self._grad = None
-        if self._grad_req == "null":
-            self._data = [x._detached() for x in arrays]
-            return
-        dtype = wanted_dtype(self._dtype)
-        self._grad = [kept_zeros(x.shape, dtype, x.context, self._grad_stype) for x in arrays]
-        autograd.mark_variables(arrays, self._grad, self._grad_req)
 
     def set_data(self, data: Any) -> None:
         """Give the arrays, on all contexts, these elements.

@@ -47,10 +47,10 @@ def fits(p: Product) -> bool:
     """Whether a product is one that this does about as fast as a library, or faster.
 
     Measured by turns on one core and on two, float32, products of 0.03 to 67 million multiply-adds
-    in all four forms: oneDNN takes 1.02 to 1.1 times as long in the mean, and 0.81 to 2 times. What is left
-    to libraries: many numbers by vectors; few rows or columns of C where B's rows are dense; what
-    takes so long that code made for its size does not count. With 16 registers, as AVX2 has, oneDNN
-    takes 0.7 to 0.9 of the time but for small products and long inner axes.
+    in all four forms: oneDNN takes 1.02 to 1.1 times as long in the mean, and 0.81 to 2 times. What
+    is left to libraries: many numbers by vectors; few rows or columns of C where B's rows are
+    dense; what takes so long that code made for its size does not count. With 16 registers, as AVX2
+    has, oneDNN takes 0.7 to 0.9 of the time but for small products and long inner axes.
     """
     if p.packed:
         return True
