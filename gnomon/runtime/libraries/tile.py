@@ -197,7 +197,7 @@ def step(p: Product, keep: Any = None) -> TileStep:
         "ldc": p.ldc, "alpha": bits(p.alpha, p.dtype), "beta": bits(p.beta, p.dtype),
         "batch": p.batch if shares else 1, "sa": p.sa, "sb": p.sb, "sc": p.sc,
         "way": way, "tall": _TALL, "deep": _DEEP, "wide": wide,
-        "two": wide // 3 * 2, "one": bits(1.0, p.dtype), "size": size,
+        "two": wide // tiles.WIDEST * 2, "one": bits(1.0, p.dtype), "size": size,
         **_cut(p, way, 1 if shares else p.batch),
     }  # fmt: skip
     return TileStep(p, values, -(-values["units"] // values["each"]), keep)

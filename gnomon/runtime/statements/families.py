@@ -1,11 +1,11 @@
 """Families of statements: what was made for some sizes serves those of other sizes.
 
 A statement of an outline (see `outline_code.py`) that comes for the first time goes the whole way;
-so does the first of other sizes, and one more. These two are compared: a word of the kernel's
-argument block that grew as a product of sizes did is this product (`growth.py`), others have to be
-the same in both. From then on members that come for the first time, and are small, run by one
-native call that takes their sizes as they are; those that come again have a launch of their own,
-which need not look at sizes.
+so do the first of other sizes, and two more. Each is compared with the one before: a word of the
+kernel's argument block that grew as a product of sizes did is this product (`growth.py`), others
+have to be the same in both. Where two comparisons tell the same, so that none tells it by chance,
+members that come for the first time, and are small, run by one native call that takes their sizes
+as they are; those that come again have a launch of their own, which need not look at sizes.
 
 State: `FAMILIES`, by outline: a `Sample`, which came; `Known`; False where there is no refill. It
 is emptied when it is full, and the members that came, too.
@@ -53,6 +53,7 @@ class Sample(NamedTuple):
     family: Family | None = None
     operands: tuple[int, ...] = ()  # of each operand of the template, the leaf,
     numbers: tuple[int, ...] = ()  # of each number, which one
+    words: tuple[Word, ...] = ()  # of the kernel, as this one and the one before tell
     tries: int = 0
 
     @property
@@ -103,12 +104,15 @@ def _next(before: Sample, sample: Sample) -> Any:
     """What is known of a family by one more member."""
     if before.family is None:
         return sample
-    refill = _refill(before, sample)
-    if refill is None:
-        return sample._replace(tries=before.tries + 1) if before.tries < TRIES else False
+    words = _words(before, sample)
+    if words is None or words != before.words:
+        last = before if words is None and before.words else sample._replace(words=words or ())
+        return last._replace(tries=before.tries + 1) if before.tries < TRIES else False
+    kernel = sample.kernel
+    refill = Refill(kernel.kernel, kernel.blank(), words, sample.family)
     pairs = enumerate(zip(before.sizes, sample.sizes, strict=True), 1)
     fixed = chain.from_iterable((k, now) for k, (then, now) in pairs if then == now)
-    return Known(refill, tuple(fixed), sample)
+    return Known(refill, tuple(fixed), sample._replace(words=words))
 
 
 def _sample(
@@ -145,18 +149,16 @@ def _sample(
 # -- refills ------------------------------------------------------------------------------------
 
 
-def _refill(then: Sample, now: Sample) -> Refill | None:
-    """The refill that two members tell; None where they do not tell one."""
+def _words(then: Sample, now: Sample) -> tuple[Word, ...] | None:
+    """The words of the kernel's arguments that two members tell; None where one is not told."""
     assert then.family is not None and now.family is not None
     alike = then.family.is_like(now.family) and then.family.places == now.family.places
     if not alike or then.operands != now.operands or then.dims != now.dims:
         return None
-    kernel, grown = now.kernel, _Grown(then, now)
-    words = [grown.word(k, name) for k, (name, _) in enumerate(kernel.arguments())]
+    grown = _Grown(then, now)
+    words = [grown.word(k, name) for k, (name, _) in enumerate(now.kernel.arguments())]
     known = [word for word in words if word is not None]
-    if len(known) < len(words):
-        return None
-    return Refill(kernel.kernel, kernel.blank(), known, now.family)
+    return tuple(known) if len(known) == len(words) else None
 
 
 class _Grown:
