@@ -1,8 +1,8 @@
-"""The native text of what brings operands of large products into an order that tiles read fast.
+"""The native text that packs panels of B, the second operand of large products.
 
-A panel of B is as many columns as a tile has, one row behind the other: what a tile reads is one
-piece of memory then. `gather` brings rows so, of any length, and also what of a turned A is read
-next; `turn` does it where the columns of B are dense, a square of registers at a time.
+A panel is as many columns as a tile has, one row behind the other: what a tile reads is one
+piece of memory then. `gather` packs one where the rows of B are dense; `turn` does it where its
+columns are, a square of registers at a time.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from gnomon.code.tiles import Machine, filled, shuffled
 
 _GATHER = """
 define void @gather(ptr %from, i64 %by, i64 %rows, i64 %columns, ptr %to, i64 %wide) {
-  %mask = call MASK @llvm.get.active.lane.mask.vLANESi1.i64(i64 0, i64 %columns)
   br label %row
 row:
   %i = phi i64 [0, %0], [%i.next, %row.end]

@@ -1,10 +1,10 @@
-"""Sizes that are equal by chance: told apart, so that a square is the work of a rectangle's kernel.
+"""Give sizes that are equal by chance different names: a square runs the kernel of rectangles.
 
-A structure tells sizes apart by value (see `statement.py`): of a square there would be one where
-others have two, and a kernel of its own. Which sizes have to be equal follows from the nodes: those
-of a map's operands, of what a reduction keeps, of what is repeated along other axes alone. Of other
-nodes those are taken to be that are equal within one. Where more are equal than have to be, each
-that is not bound to another is set `Apart`.
+A structure tells sizes apart by value (see `statement.py`): a square would have one size where
+others have two, and so a kernel of its own. Which sizes have to be equal follows from the nodes:
+those of a map's operands, of what a reduction keeps, of what is repeated along other axes alone. Of
+other nodes those are taken to be that are equal within one. Where more are equal than have to be,
+each that is not bound to another is set `Apart`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class _Named:
         return len({self.values[root] for root in roots}) == len(roots)
 
     def axes(self, names: Names) -> tuple[int, ...]:
-        """The sizes as they are told apart."""
+        """These sizes; those that are no other size are `Apart`, by name."""
         roots = [self.root(name) for name in names]
         return tuple([n if n < 2 else Apart(n, r) for n, r in ((self.values[r], r) for r in roots)])
 
@@ -78,6 +78,7 @@ def told_apart(stores: Sequence[Store]) -> Sequence[Store]:
     new: dict[Expr, Expr] = {}
     for node in order:
         new[node] = _over(node, [new[c] for c in node.children], named)
+    # a destination is a leaf, and stays one
     return [Store(new[s.dest], s.saver, new[s.value]) for s in stores]  # type: ignore[arg-type]
 
 
@@ -131,7 +132,7 @@ def _name_composite(named: _Named, node: Composite) -> None:
 
 
 def _over(node: Expr, children: Sequence[Expr], named: _Named) -> Expr:
-    """A node over other operands, with sizes as they are told apart."""
+    """The same node over other operands; its sizes have names."""
     shape = named.axes(named.of[node])
     if isinstance(node, Buffer):
         made = Buffer(shape, node.dtype, node.strides, node.address, node, node.device)

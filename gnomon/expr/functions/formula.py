@@ -299,7 +299,7 @@ class Sym:
     """A value inside a formula that is being written; comparisons give truth values."""
 
     __slots__ = ("ref", "tape", "truth")
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # == writes a step
 
     def __init__(self, tape: Tape, ref: int, truth: bool) -> None:
         self.tape, self.ref, self.truth = tape, ref, truth
