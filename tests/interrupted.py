@@ -31,5 +31,6 @@ def interruptions(work: Callable[[], object], is_taken: Callable[[], object]) ->
             assert not is_taken()
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
+        time.sleep(1e-3)  # a late one is not for the handler before, which ends tests
         signal.signal(signal.SIGALRM, before)
     return interrupts
