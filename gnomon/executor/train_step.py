@@ -20,7 +20,7 @@ from gnomon.executor.repush import Moved, Moving, repush
 from gnomon.runtime.execution.program import Done, PassProgram, Program, Step
 from gnomon.runtime.execution.stream import WOKEN, Pair, Task
 
-BRIEF = 3_000_000  # work (see `kernel.GRAIN`) for which others may well wait: some 100 us
+BRIEF = 3_000_000  # work (see `division.GRAIN`) for which others may well wait: some 100 us
 KEPT = 8  # programs of a pass: with and without a batch, and for each of a few updates
 
 

@@ -12,7 +12,7 @@ from types import FunctionType, GenericAlias, MemberDescriptorType, NoneType, Un
 from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origin
 
 from gnomon.ground.record import Frozen
-from gnomon.native.words import Given, Ints, Reals, Singles, Words
+from gnomon.native.words import Given, Ints, Numbers, Reals, Singles, Words
 from gnomon.native.words import KitError as KitError  # noqa: PLC0414  what all refusals are
 from gnomon.runtime.statements import fields
 
@@ -110,6 +110,8 @@ def _object_kind(annotation: Any, space: Mapping[str, Any]) -> Kind:
         return OBJECT
     if annotation == Given:
         return GIVEN
+    if annotation is Numbers:
+        return WORDS
     if origin is Annotated:
         return _object_kind(args[0], space)
     if origin in (Union, UnionType):

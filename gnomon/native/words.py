@@ -10,7 +10,7 @@ import ctypes
 import struct
 from collections.abc import Callable
 from types import FunctionType
-from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from gnomon.base import GnomonError
 from gnomon.ground.record import whole as whole  # noqa: PLC0414  a word of native functions
@@ -108,6 +108,14 @@ class Memory(Generic[N]):
     def __len__(self) -> int:
         """How many words `scratch` gave; not for native code."""
         return 0 if self._block is None else len(self._block.words)
+
+
+class Numbers(Protocol):
+    """Integers by place: `Words` in native code, in plain Python a list as well."""
+
+    def __getitem__(self, index: int, /) -> int: ...
+
+    def __setitem__(self, index: int, number: int, /) -> None: ...
 
 
 class Words(Memory[int]):

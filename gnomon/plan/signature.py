@@ -25,6 +25,9 @@ ARITY = {"const": 1, "arg": 1, "neg": 1}  # of the others: 2
 MOST = 1 << 20  # arguments, steps, phases: more is no signature
 LIMIT = 1 << 62
 
+#: the words of a phase's loops, those of all rows and costs behind them; -1 is no step
+INNER, SPLIT, VECTOR, COLUMNS, OWN, TURNS, FILLED, ROWS, COSTS, FIRST = range(10)
+
 
 class Step(NamedTuple):
     """One operation on sizes: of a number, an argument's position, or earlier steps' positions."""
@@ -59,6 +62,13 @@ class Loops(NamedTuple):
     columns: bool
     cost: tuple[tuple[int, int | None], ...]
     own: Shared | None = None
+
+    def words(self) -> list[int]:
+        """It as words."""
+        pairs = [w for work, times in self.cost for w in (work, _step_word(times))]
+        kind = [_step_word(self.inner), self.split, self.vector, self.columns]
+        own = self.own or (-1, -1, 0)
+        return [*map(int, (*kind, *own)), len(self.rows), len(self.cost), *self.rows, *pairs]
 
 
 @record()
@@ -97,20 +107,9 @@ class Signature:
         for piece in self.scratch:
             out += [*_slot_words(piece.slot), piece.elements, piece.itemsize]
         out.append(len(self.phases))
-        for loops in self.phases:
-            out += [
-                _step_word(loops.inner),
-                len(loops.rows),
-                *loops.rows,
-                loops.split,
-                loops.vector,
-                loops.columns,
-            ]
-            out.append(len(loops.cost))
-            out += [w for work, times in loops.cost for w in (work, _step_word(times))]
-            out += [0] if loops.own is None else [1, *loops.own]
+        out += [w for loops in self.phases for w in loops.words()]
         out += [len(self.scattered), *sorted(self.scattered)]
-        return [int(word) for word in out]
+        return out
 
 
 def signature_of(kernel: Kernel, has_tasks: bool = True) -> Signature:
@@ -238,12 +237,10 @@ class _Reader:
 
     def loops(self, steps: int) -> Loops:
         inner = self.optional(steps)
-        rows = self.many(lambda: self.number(0, steps - 1))
         split, vector, columns = [bool(self.number(0, 1)) for _ in range(3)]
-        cost = self.many(lambda: (self.number(0, LIMIT), self.optional(steps)))
-        own = self.shared(steps) if self.number(0, 1) else None
-        return Loops(inner, rows, split, vector, columns, cost, own)
-
-    def shared(self, steps: int) -> Shared:
-        rows, turns = (self.number(0, steps - 1) for _ in range(2))
-        return Shared(rows, turns, bool(self.number(0, 1)))
+        rows, turns, filled = self.optional(steps), self.optional(steps), self.number(0, 1)
+        own = None if rows is None or turns is None else Shared(rows, turns, bool(filled))
+        counts = [self.number(0, MOST) for _ in range(2)]
+        along = tuple([self.number(0, steps - 1) for _ in range(counts[0])])
+        cost = tuple([(self.number(0, LIMIT), self.optional(steps)) for _ in range(counts[1])])
+        return Loops(inner, along, split, vector, columns, cost, own)

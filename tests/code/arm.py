@@ -18,6 +18,7 @@ from gnomon.runtime.compiler import cross, elf
 from gnomon.runtime.devices import pool
 from gnomon.runtime.ffi import Block
 from gnomon.runtime.kernels import kernel
+from gnomon.runtime.kernels.division import SHARE, divide
 from tests.code.gpu import groups
 
 AVAILABLE = find_spec("unicorn") is not None
@@ -80,13 +81,13 @@ def run_group(stores: Sequence[Store], tasks: int) -> None:
     machine.emu_start(CODE + file.exports["kernel"], machine.reg_read(registers.UC_ARM64_REG_LR))
 
 
-def words_of(signature: Signature, sizes: Sequence[int], tasks: int, parallel: int) -> list[int]:
+def words_of(signature: Signature, sizes: list[int], tasks: int, parallel: int) -> list[int]:
     """A block with how the work is cut; its arguments are 0."""
-    words = [parallel]
-    for loops in signature.phases:
-        _, *rest = kernel.division(loops, sizes, 1)
-        words += [1 if loops.inner is None else tasks, *rest]
-    return words + [0] * len(signature.args)
+    shares = [0] * (SHARE * len(signature.phases))
+    phases = [word for loops in signature.phases for word in loops.words()]
+    divide(phases, len(signature.phases), sizes, 1, shares)
+    shares[::SHARE] = [1 if loops.inner is None else tasks for loops in signature.phases]
+    return [parallel, *shares] + [0] * len(signature.args)
 
 
 def started(

@@ -13,7 +13,7 @@ from gnomon.expr.node import Expr
 from gnomon.expr.walk import postorder
 from gnomon.graph.tasks.form import Form
 from gnomon.runtime.execution.program import estimated
-from gnomon.runtime.kernels.kernel import GRAIN
+from gnomon.runtime.kernels.division import GRAIN
 from gnomon.runtime.libraries import dnn, neural
 from gnomon.shape import prod
 
@@ -22,7 +22,7 @@ FILTERS = 2_000_000  # and of a convolution, whose batch the threads share
 
 
 class Cost(NamedTuple):
-    """The work of a task (see `kernel.GRAIN`), and into how many parts it is cut."""
+    """The work of a task (see `division.GRAIN`), and into how many parts it is cut."""
 
     work: int
     parts: int

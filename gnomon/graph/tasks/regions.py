@@ -22,7 +22,7 @@ from gnomon.graph.tasks.memory import Branch
 from gnomon.graph.tasks.task import Life, Task
 
 LONGEST = 16  # tasks of a region
-MEETING = 130_000  # work (see `kernel.GRAIN`) that a step on several threads costs beside its own
+MEETING = 130_000  # work (see `division.GRAIN`) that a step on several threads costs beside its own
 BEGIN = 60_000  # and a region
 FEW = 16  # regions that are tried one less at a time
 SHARED = 2_500_000  # of a step on several threads from which it is better off with all of them

@@ -93,7 +93,7 @@ def run_address() -> int:
 
 UNKNOWN = 1 << 40  # work without an estimate
 # What is worth to be done behind the program: waking the stream takes 50 to 100 us of both threads.
-LONG = 6_000_000  # work (see `kernel.GRAIN`)
+LONG = 6_000_000  # work (see `division.GRAIN`)
 LONG_SECONDS = 200e-6
 LONG_PASS = LONG // 4  # of a pass, which native code pushes again in a few microseconds
 SPARE = 1024  # tasks that are kept of one step: none is taken where no native code is served
@@ -102,7 +102,7 @@ SPARE = 1024  # tasks that are kept of one step: none is taken where no native c
 def estimated(bytes: int, flops: int) -> int:
     """The work of a library's step that moves so many bytes and does so many operations.
 
-    In the unit of `kernel.GRAIN`, some 0.03 ns; UNKNOWN where nothing is said.
+    In the unit of `division.GRAIN`, some 0.03 ns; UNKNOWN where nothing is said.
 
     >>> estimated(400_000, 200_000), estimated(0, 0) == UNKNOWN
     (250000, True)
@@ -157,8 +157,9 @@ class Step:
     `function` is the address of a native `void f(void *)`, `block` that of its argument block,
     `keep` whatever must live as long as the step (code, blocks, storage); `name`, `bytes` moved
     and `flops` done are for profiles, `status` for steps that may fail, `work` estimates how long
-    it takes (see `kernel.GRAIN`). `seconds` is the shortest time that it was seen to take. Steps of
-    a library have their call's `Invoke` as their `origin`, by which they are made for other sizes.
+    it takes (see `division.GRAIN`). `seconds` is the shortest time that it was seen to take. Steps
+    of a library have their call's `Invoke` as their `origin`, by which they are made for other
+    sizes.
     """
 
     __slots__ = (

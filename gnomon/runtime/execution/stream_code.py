@@ -83,7 +83,7 @@ class Record(Struct):
     end: int
     code: int  # its status: not zero if it failed, and the stream halts until `revive`
     skip: int  # whether to leave it out
-    work: int  # how long it takes, estimated (see `kernel.GRAIN`)
+    work: int  # how long it takes, estimated (see `division.GRAIN`)
     number: int  # `enter` sets it: it is over when DONE is that
 
 

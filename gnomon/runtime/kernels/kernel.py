@@ -17,10 +17,10 @@ from gnomon.dtype import DType, float32, float64
 from gnomon.expr.node import Buffer, Scalar
 from gnomon.expr.term import cast_number, compute_dtype
 from gnomon.ground.levels import CACHE_BYTES
-from gnomon.plan.ir import LONGEST, Body, Fold, Phase
+from gnomon.plan.ir import Body, Fold, Phase
 from gnomon.plan.ir import Kernel as Nests
 from gnomon.plan.scratch import TASKS
-from gnomon.plan.signature import Loops, Signature
+from gnomon.plan.signature import Signature
 from gnomon.plan.statement import Structure
 from gnomon.runtime import cpu_caches
 from gnomon.runtime.compiler.host import baseline
@@ -28,6 +28,7 @@ from gnomon.runtime.compiler.jit import STRAIGHT, Module
 from gnomon.runtime.execution import threads
 from gnomon.runtime.execution.program import Step
 from gnomon.runtime.ffi import Block
+from gnomon.runtime.kernels.division import SHARE, divide
 from gnomon.runtime.kernels.workspace import working_memory
 
 if TYPE_CHECKING:
@@ -35,12 +36,6 @@ if TYPE_CHECKING:
 else:  # where kernels come from disk, nothing is compiled
     cpu, target = Later("gnomon.code.cpu"), Later("gnomon.code.target")
 
-COLUMN = 64  # inner iterations of a block that is taken in columns
-GRAIN = 250_000  # work (see `Phase.cost`) below which another thread does not pay
-SINGLE = 1000  # work of a phase that is one iteration, such as the last step of a sum
-BY_ROWS = 0  # in the place of blocks a row: each task has rows of the destination
-SEARCHES = 2  # tasks for each thread that look at all turns for their own
-TASKS_EACH = 4  # tasks for each thread, of work that is enough
 ENTRY = "kernel"
 LARGE = 1_000_000  # characters of code beyond which no passes run over it
 HUGE = 8_000_000  # and beyond which it is generated in haste: 40,000 operations
@@ -49,11 +44,13 @@ HUGE = 8_000_000  # and beyond which it is generated in haste: 40,000 operations
 class Kernel:
     """Machine code for one structure of statements, and what to call it with."""
 
-    __slots__ = ("address", "module", "places", "signature")
+    __slots__ = ("address", "module", "phases", "places", "signature")
 
     def __init__(self, signature: Signature, module: Module) -> None:
         self.signature, self.module = signature, module
         self.address = module.address(ENTRY)
+        #: the words of all phases' loops
+        self.phases = [word for loops in signature.phases for word in loops.words()]
         #: the arguments that are addresses, of leaves and of scratch memory
         self.places = [k for k, slot in enumerate(signature.args) if _is_place(slot)]
 
@@ -92,22 +89,16 @@ class Kernel:
         self, values: dict[Hashable, int], in_order: bool = False
     ) -> tuple[list[int], Sequence[int], int]:
         """The words before the arguments: how the work is shared; then the sizes, and the work."""
-        signature = self.signature
+        signature, count = self.signature, len(self.signature.phases)
         values[TASKS] = 1
-        sizes = signature.sizes(values)
-        most = 1 if in_order else threads.num_threads()
-        works = [work(loops, sizes) for loops in signature.phases]
-        shares = divisions(signature.phases, sizes, works, most)
-        tasks = max([share[0] for share in shares], default=1)
+        sizes, shares = signature.sizes(values), [0] * (SHARE * count)
+        total = divide(self.phases, count, sizes, 1 if in_order else threads.num_threads(), shares)
+        tasks = max(shares[::SHARE], default=1)
         if tasks > 1 and TASKS in signature.args:
             values[TASKS] = tasks
             sizes = signature.sizes(values)
-            works = [work(loops, sizes) for loops in signature.phases]
         # where no phase has a second task, no thread is started
-        words = [threads.parallel_address() if tasks > 1 else 0]
-        for share in shares:
-            words += share
-        return words, sizes, sum(works)
+        return [threads.parallel_address() if tasks > 1 else 0, *shares], sizes, total
 
     def _step(
         self,
@@ -237,79 +228,6 @@ def _is_straight(phase: Phase) -> bool:
 
 def _folds(bodies: Iterable[Body]) -> list[Fold]:
     return [stmt for body in bodies for stmt in body if isinstance(stmt, Fold)]
-
-
-def divisions(
-    phases: Sequence[Loops], sizes: Sequence[int], works: Sequence[int], threads: int
-) -> list[tuple[int, int, int, int]]:
-    """How each phase, of so much work, is divided; one before a phase that is cut by rows may be
-    left to that.
-
-    Where more rows are added to than there are, the rows of one task may be all that is added to:
-    that phase is then cut along them.
-    """
-    shares = [
-        division(loops, sizes, task_count(each, threads))
-        for loops, each in zip(phases, works, strict=True)
-    ]
-    for k, loops in enumerate(phases):
-        if loops.own is None or loops.inner is None:
-            continue
-        rows, turns, filled = sizes[loops.own.rows], sizes[loops.own.turns], loops.own.filled
-        total = works[k] + (works[k - 1] if filled else 0)
-        tasks = min(task_count(total, threads), SEARCHES * threads, rows)
-        if tasks > 1 and turns <= rows:
-            width = sizes[loops.inner]
-            shares[k] = tasks, width, BY_ROWS, rows
-            if filled:
-                shares[k - 1] = 0, width, 1, 0
-    return shares
-
-
-def division(loops: Loops, sizes: Sequence[int], tasks: int) -> tuple[int, int, int, int]:
-    """How a phase is divided into at most so many tasks: the words of `code.cpu`'s header."""
-    if loops.inner is None:
-        return 1, 1, 1, 1
-    inner, rows = sizes[loops.inner], row_count(loops, sizes)
-    block = min(max(1, inner), LONGEST) if loops.split else max(1, inner)
-    if loops.columns:
-        block = min(block, COLUMN)
-    elif loops.split and 1 <= rows < tasks:
-        pieces = -(-tasks // rows)
-        block = piece(block, pieces) if loops.vector else -(-block // pieces)
-    each = -(-inner // block)
-    return max(1, min(tasks, rows * each)), block, each, rows * each
-
-
-def task_count(work: int, threads: int) -> int:
-    """Tasks of a phase: several a thread, so that one that comes late still finds some to do.
-
-    As many for each thread, where there are that many: the odd one of five keeps the others of two
-    waiting, and it moves its memory from one core's cache to the other's from run to run.
-    """
-    worth = 1 if threads == 1 else min(TASKS_EACH * threads, 1 + work // GRAIN)
-    return worth if worth < threads else worth // threads * threads
-
-
-def piece(n: int, tasks: int) -> int:
-    """Elements of one task: whole cache lines, so that each is written by one thread."""
-    return (-(-n // tasks) + 63) // 64 * 64
-
-
-def row_count(loops: Loops, sizes: Sequence[int]) -> int:
-    """How many rows a phase goes through."""
-    rows = 1
-    for step in loops.rows:
-        rows *= sizes[step]
-    return rows
-
-
-def work(loops: Loops, sizes: Sequence[int]) -> int:
-    """The estimated work of a phase; see `plan.ir.Phase`."""
-    if loops.inner is None:
-        return SINGLE
-    each = sum([w if n is None else w * sizes[n] for w, n in loops.cost])
-    return sizes[loops.inner] * row_count(loops, sizes) * each
 
 
 def bits(scalar: Scalar) -> int:

@@ -9,12 +9,11 @@ The record of a refill, in words:
 
     0  arguments, their address    each: times, offset, four integers to multiply by or -1
     2  steps, their address        each: operation, two operands; see `plan/signature.py`
-    4  phases, their address       each: as `_phases` writes it
+    4  phases, their address       each: the words of its loops, see `plan/signature.py`
     6  needs, their address        each: the step that says how many elements of memory
     8  function, block             of the kernel
    10  first argument              its word in the block
    11  number of the argument that is how many tasks there are, or -1
-   12  the most work
 """
 
 from __future__ import annotations
@@ -24,19 +23,19 @@ from itertools import chain
 from typing import NamedTuple
 
 from gnomon.ground.record import Frozen, put
+from gnomon.native.memory import divided
 from gnomon.native.words import Words, call, native, scratch, whole
-from gnomon.plan.ir import LONGEST
 from gnomon.plan.scratch import TASKS
-from gnomon.plan.signature import OPS, Loops
+from gnomon.plan.signature import OPS
 from gnomon.runtime.execution.program import LONG, Step
 from gnomon.runtime.execution.threads import num_threads, parallel_address
 from gnomon.runtime.ffi import Block
-from gnomon.runtime.kernels.kernel import COLUMN, GRAIN, SINGLE, TASKS_EACH, Kernel
+from gnomon.runtime.kernels.division import SHARE, divide
+from gnomon.runtime.kernels.kernel import Kernel
 
 _CONST, _ARG, _ADD, _SUB, _MUL, _NEG, _IDIV, _IMOD, _MIN, _MAX, _LT, _LE, _EQ, _NE = range(len(OPS))
 FACTORS = 4  # integers that a word may be the product of
-_ARGUMENT, _STEP, _PHASE = 2 + FACTORS, 3, 7  # words of a row
-_LINE = 64  # see `kernel.piece`
+_ARGUMENT, _STEP = 2 + FACTORS, 3  # words of a row
 
 
 class Word(NamedTuple):
@@ -64,32 +63,17 @@ class Refill(Frozen):
         """`step` is one of the kernel, whose block is the refill's from now on."""
         signature = kernel.signature
         steps = [(OPS.index(op), *operands, 0)[:_STEP] for op, operands in signature.steps]
-        costs = [_costs(loops) for loops in signature.phases]
-        phases = [_phase(x, more) for x, more in zip(signature.phases, costs, strict=True)]
+        phases = [loops.words() for loops in signature.phases]
         needs = [[piece.elements] for piece in signature.scratch]
         rows = [word.words() for word in words]
         parts: list[Sequence[Sequence[int]]] = [rows, steps, phases, needs]
         tables = [Block([*chain.from_iterable(part)] or 1) for part in parts]
         head = chain.from_iterable((len(p), t.address) for p, t in zip(parts, tables, strict=True))
         tasks = signature.args.index(TASKS) if TASKS in signature.args else -1
-        most = LONG if all(loops.own is None for loops in signature.phases) else GRAIN
-        first = 1 + 4 * len(phases)
-        record = Block([*head, step.function, step.block, first, tasks, most])
-        put(self, "keep", (keep, step, record, tables, costs))
+        first = 1 + SHARE * len(phases)
+        record = Block([*head, step.function, step.block, first, tasks])
+        put(self, "keep", (keep, step, record, tables))
         put(self, "record", record.address)
-
-
-def _costs(loops: Loops) -> Block:
-    """Rows and costs of a phase."""
-    pairs = ((work, -1 if times is None else times) for work, times in loops.cost)
-    return Block([*loops.rows, *chain.from_iterable(pairs)] or 1)
-
-
-def _phase(loops: Loops, costs: Block) -> list[int]:
-    """A phase as native code reads it."""
-    inner = -1 if loops.inner is None else loops.inner
-    kind = [inner, loops.split, loops.vector, loops.columns]
-    return [*kind, len(loops.rows), len(loops.cost), costs.address]
 
 
 # -- native code ------------------------------------------------------------------------------
@@ -100,12 +84,7 @@ def _quotient(a: int, b: int) -> int:
     """`a // b` of a divisor that is not below 0; 0 of 0."""
     if b <= 0:
         return 0
-    found = int(float(a) / float(b))
-    while found * b > a:
-        found -= 1
-    while (found + 1) * b <= a:
-        found += 1
-    return found
+    return divided(a, b) if a >= 0 else -divided(b - 1 - a, b)
 
 
 @native
@@ -124,9 +103,9 @@ def _folded(op: int, a: int, b: int) -> int:
     if op == _IMOD:
         return a - _quotient(a, b) * b if b != 0 else 0
     if op == _MIN:
-        return a if a < b else b
+        return min(a, b)
     if op == _MAX:
-        return a if a > b else b
+        return max(a, b)
     if op == _LT:
         return 1 if a < b else 0
     if op == _LE:
@@ -146,86 +125,6 @@ def _fold(refill: Words, arguments: Words, values: Words) -> None:
         else:
             values[k] = _folded(row[0], values[row[1]], values[row[2]])
         row = row + _STEP
-
-
-@native
-def _row_count(phase: Words, values: Words) -> int:
-    """How many rows a phase goes through."""
-    more = Words(phase[6])
-    rows = 1
-    for k in range(phase[4]):
-        rows = rows * values[more[k]]
-    return rows
-
-
-@native
-def _work(phase: Words, values: Words) -> int:
-    """The estimated work of a phase; as `kernel.work` has it."""
-    if phase[0] < 0:
-        return SINGLE
-    cost = Words(phase[6]) + phase[4]
-    work = 0
-    for _ in range(phase[5]):
-        work += cost[0] if cost[1] < 0 else cost[0] * values[cost[1]]
-        cost = cost + 2
-    return values[phase[0]] * _row_count(phase, values) * work
-
-
-@native
-def _task_count(work: int, threads: int) -> int:
-    """Tasks of a phase; as `kernel.task_count` has it."""
-    if threads == 1:
-        return 1
-    most = TASKS_EACH * threads
-    worth = 1 + _quotient(work, GRAIN)
-    worth = worth if worth < most else most
-    return worth if worth < threads else _quotient(worth, threads) * threads
-
-
-@native
-def _divide(phase: Words, values: Words, tasks: int, share: Words) -> None:
-    """How a phase is divided into at most so many tasks; as `kernel.division` has it."""
-    if phase[0] < 0:
-        for k in range(4):
-            share[k] = 1
-        return
-    inner = values[phase[0]]
-    rows = _row_count(phase, values)
-    block = inner if inner > 1 else 1
-    if phase[1] != 0 and block > LONGEST:
-        block = LONGEST
-    if phase[3] != 0:
-        block = block if block < COLUMN else COLUMN
-    elif phase[1] != 0 and rows >= 1 and rows < tasks:
-        pieces = _quotient(tasks + rows - 1, rows)
-        block = _quotient(block + pieces - 1, pieces)
-        if phase[2] != 0:
-            block = _quotient(block + _LINE - 1, _LINE) * _LINE
-    each = _quotient(inner + block - 1, block)
-    count = rows * each
-    tasks = tasks if tasks < count else count
-    share[0] = tasks if tasks > 1 else 1
-    share[1] = block
-    share[2] = each
-    share[3] = count
-
-
-@native
-def _share(refill: Words, values: Words, shares: Words) -> int:
-    """How all phases are divided; gives the most tasks of one, and 0 where the work is long."""
-    threads: int = num_threads()
-    most = 1
-    total = 0
-    phase = Words(refill[5])
-    for k in range(refill[4]):
-        work = _work(phase, values)
-        total += work
-        if total > refill[12]:
-            return 0
-        _divide(phase, values, _task_count(work, threads), shares + 4 * k)
-        most = most if most > shares[4 * k] else shares[4 * k]
-        phase = phase + _PHASE
-    return most
 
 
 @native
@@ -252,17 +151,20 @@ def _enter(refill: Words, given: Words, arguments: Words) -> None:
 def follow(refill: Words, given: Words) -> bool:
     """Whether a kernel ran with the arguments that follow from integers; nothing is done else."""
     count = refill[0]
-    phases = 4 * refill[4]
-    arguments = scratch(count + phases + refill[2])
+    phases = refill[4]
+    arguments = scratch(count + SHARE * phases + refill[2])
     shares = arguments + count
-    values = shares + phases
+    values = shares + SHARE * phases
     _enter(refill, given, arguments)
     if refill[11] >= 0:
         arguments[refill[11]] = 1
     _fold(refill, arguments, values)
-    tasks = _share(refill, values, shares)
-    if tasks == 0:
+    threads: int = num_threads()
+    if divide(Words(refill[5]), phases, values, threads, shares) > LONG:
         return False
+    tasks = 1
+    for k in range(phases):
+        tasks = max(tasks, shares[SHARE * k])
     if tasks > 1 and refill[11] >= 0:
         arguments[refill[11]] = tasks
         _fold(refill, arguments, values)
@@ -271,7 +173,7 @@ def follow(refill: Words, given: Words) -> bool:
     block = Words(refill[9])
     shared: int = parallel_address() if tasks > 1 else 0
     block[0] = shared
-    for k in range(phases):
+    for k in range(SHARE * phases):
         block[k + 1] = shares[k]
     block = block + refill[10]
     for k in range(count):

@@ -44,7 +44,7 @@ from gnomon.runtime.statements.launch_code import (
 )
 from gnomon.runtime.statements.prepare import prepare
 
-HELD = 40_000  # work (see `kernel.GRAIN`) below which it does not pay to let others run meanwhile
+HELD = 40_000  # work (see `division.GRAIN`) below which it does not pay to let others run meanwhile
 WORK_BYTES = 1 << 20  # that a launch beside which others may run keeps to work in
 NUMBERS = 60  # that can be told apart in a template
 T = TypeVar("T")
