@@ -30,6 +30,7 @@ from gnomon.expr.node import Buffer, set_address
 from gnomon.graph.node import Entry
 from gnomon.ndarray.lazy.on_data import over
 from gnomon.runtime.devices import pool
+from gnomon.runtime.execution.makings import Span, differing
 from gnomon.runtime.execution.program import Program
 from gnomon.runtime.kernels.template import blocks_of, handles_of, storages_of
 from gnomon.shape import prod
@@ -95,19 +96,13 @@ class Step(Executor):
             self._variables[id(leaf)] = arrays.var(array)
 
 
-class Word(NamedTuple):
-    """A word of an argument block that grows from step to step, and its value in the first one."""
-
-    words: Any
-    number: int
-    start: int
-    growth: int
+Growing = tuple[Any, int, int, int]  # a block's words, which, its value in the first step, growth
 
 
 class Replay:
     """The programs of executors of the steps `at` and `at + 1`, for any step."""
 
-    def __init__(self, run: Run, at: int, passes: dict[str, tuple[Program, list[Word]]]) -> None:
+    def __init__(self, run: Run, at: int, passes: dict[str, tuple[Program, list[Growing]]]) -> None:
         self._at, self._passes, self._prepared = at, passes, run._prepared
         self._draws = run.layout.draws
         self._drawn: dict[int, Positions] = {}
@@ -171,9 +166,6 @@ def _shared(first: Executor, second: Executor, prepared: Prepared) -> bool:
     return not any(a is not b and prepared.reads(arrays.var(a)) for a, b in pairs)
 
 
-Span = tuple[int, int, int]  # where it begins in one program and in the other, and its size
-
-
 def _growing(first: Executor, second: Executor) -> Iterator[Span]:
     """Memory that lies elsewhere for the next step."""
     for a, b in zip(_arrays(first), _arrays(second), strict=True):
@@ -213,22 +205,17 @@ def _fixed(first: Run, second: Run, *programs: Iterable[Program]) -> Iterator[Sp
 
 def _places(
     first: Program, second: Program, growing: Sequence[Span], fixed: Sequence[Span]
-) -> list[Word] | None:
+) -> list[Growing] | None:
     """The words of the first program that grow; None where one differs that is no address."""
     found = []
-    for a, b in zip(blocks_of(first), blocks_of(second), strict=True):
-        if len(a.words) != len(b.words):
+    ours, theirs = list(blocks_of(first)), list(blocks_of(second))
+    if [len(b.words) for b in ours] != [len(b.words) for b in theirs]:
+        return None
+    for word in differing(zip(ours, theirs, strict=True)):
+        if 0 <= min(word.first, word.second) <= max(word.first, word.second) < _SMALL:
+            continue  # no address, so of no step
+        if word.within(growing):
+            found.append((word.block.words, word.number, word.first, word.second - word.first))
+        elif not word.within(fixed):
             return None
-        for number, (x, y) in enumerate(zip(a.words, b.words, strict=True)):
-            if x == y or 0 <= min(x, y) <= max(x, y) < _SMALL:  # no address, so of no step
-                continue
-            if _within(x, y, growing):
-                found.append(Word(a.words, number, x, y - x))
-            elif not _within(x, y, fixed):
-                return None
     return found
-
-
-def _within(x: int, y: int, spans: Sequence[Span]) -> bool:
-    """Whether both words say the same place of one of these."""
-    return any(x - a == y - b and 0 <= x - a < max(size, 1) for a, b, size in spans)

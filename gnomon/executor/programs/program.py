@@ -32,6 +32,7 @@ from gnomon.plan.cut import reach
 from gnomon.plan.statement import Store
 from gnomon.runtime.compiler.progress import PROGRESS
 from gnomon.runtime.devices import pool
+from gnomon.runtime.execution.makings import differing
 from gnomon.runtime.execution.parallel_chains import parallel_chains
 from gnomon.runtime.execution.program import Program, Step
 from gnomon.runtime.ffi import Block, ffi
@@ -306,10 +307,9 @@ class Builder:
         if [len(b.words) for b in ours] != [len(b.words) for b in theirs]:
             return []
         return [
-            (a.words, k, x - shown[0].address)
-            for a, b in zip(ours, theirs, strict=True)
-            for k, (x, y) in enumerate(zip(a.words, b.words, strict=True))
-            if y - x == _ELSEWHERE
+            (word.block.words, word.number, word.first - shown[0].address)
+            for word in differing(zip(ours, theirs, strict=True))
+            if word.second - word.first == _ELSEWHERE
         ]
 
     def _on_data(self, task: Task) -> Segment:

@@ -87,7 +87,7 @@ class Passage:
         places = {place.word: place for place in family.places or ()}
         own = {slot.name: given + k for k, slot in enumerate(slots)}
         words = []
-        for at, (name, held) in enumerate(kernel.arguments(), kernel.begin):
+        for at, (name, held) in enumerate(kernel.arguments.items(), kernel.kernel.first):
             place = places.get(at)
             if place is not None:
                 words.append(
@@ -95,7 +95,7 @@ class Passage:
                 )
             else:
                 words.append(Word(1, 0, (own[name],)) if name in own else Word(0, held))
-        refill = Refill(kernel.kernel, kernel.blank(), words, family)
+        refill = Refill(kernel.kernel, words, family)
         step = Step(0, refill.record, refill)
         self._path = PreparedFastPath(step, (), given + len(slots), first, fast_path)
 

@@ -9,13 +9,15 @@ words these are, and how far they move.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from gnomon.native.memory import Struct, store
 from gnomon.native.serve import raw_code
 from gnomon.native.words import Words, native
 from gnomon.runtime.compiler import jit
+from gnomon.runtime.execution.makings import differing
 from gnomon.runtime.execution.program import Nested, Program, Status, Step, Table, failure, run
 from gnomon.runtime.ffi import Block
 from gnomon.runtime.once import once
@@ -107,8 +109,9 @@ def repeated(
     array([1., 2., 3., 4., 5.], dtype=float32)
     """
     whole, code = Program(steps, name), _code()
-    moves = [n for ours, theirs in blocks for n in _moves(ours, theirs, operands)]
-    job = Block([times, 0, whole.block, 0, len(moves) // 3, *moves])
+    words = [word for word in differing(blocks) if word.within(operands)]
+    moves = [(w.block.address + 8 * w.number, w.second - w.first, 0) for w in words]
+    job = Block([times, 0, whole.block, 0, len(moves), *chain.from_iterable(moves)])
     return Nested(
         [whole],
         code.address("run_repeated"),
@@ -120,15 +123,3 @@ def repeated(
         status=Status(job.address + 8, lambda _: failure(whole)),
         work=times * whole.work,
     )
-
-
-def _moves(ours: Block, theirs: Block, operands: Iterable[Moved]) -> Iterator[int]:
-    """The addresses of the words that move, each followed by how far, and room for a word."""
-    pairs = zip(ours.words, theirs.words, strict=True)
-    for number, (x, y) in enumerate(pairs):
-        if x != y and any(
-            x - o.first == y - o.second and 0 <= x - o.first < o.nbytes for o in operands
-        ):
-            yield ours.address + 8 * number
-            yield y - x
-            yield 0

@@ -9,21 +9,15 @@ which get them back when the steps are given to the queue: no memory is held bet
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from gnomon.runtime.devices import pool
 from gnomon.runtime.devices.cuda.gpu import Queue
 from gnomon.runtime.devices.pool import Storage
+from gnomon.runtime.execution.makings import differing
 from gnomon.runtime.kernels.gpu_kernel import GpuStep
-from gnomon.runtime.kernels.template import SPACING, Make, storages_of
-
-
-class Slot(NamedTuple):
-    """A word of a step: which of the operands, numbers and temporaries it holds, and how far on."""
-
-    word: int
-    operand: int
-    offset: int
+from gnomon.runtime.kernels.rebind import Where
+from gnomon.runtime.kernels.template import Make, Place, stand_ins, stood_for, storages_of
 
 
 class GpuTemplate:
@@ -34,24 +28,29 @@ class GpuTemplate:
     it when made by `make(addresses, 0)` and by `make(addresses, 1)`.
     """
 
-    __slots__ = ("_device", "_held", "_numbers", "_steps")
+    __slots__ = ("_device", "_held", "_numbers", "_places", "_steps")
 
     def __init__(
         self, make: Make, count: int, numbers: Sequence[tuple[int, int]] = (), device: str = "gpu"
     ) -> None:
-        stand_ins = [(k + 1) * SPACING for k in range(count)]
-        steps: list[Any] = list(make(stand_ins, *((0,) if numbers else ())))
-        others: list[Any] = list(make(stand_ins, 1)) if numbers else steps
+        steps: list[Any] = list(make(stand_ins(count), *((0,) if numbers else ())))
+        others: list[Any] = list(make(stand_ins(count), 1)) if numbers else steps
         held = {s.address: s for step in steps for s in storages_of(step)}
-        places = _Places(count, len(numbers), list(held.values()))
+        taken = list(enumerate(held.values(), count + len(numbers)))
         pairs = {pair: count + k for k, pair in enumerate(numbers)}
-        self._steps = [
-            (
-                step.with_words(list(step.words), None),
-                [*places.of_addresses(step), *_of_numbers(step, other, pairs)],
-            )
-            for step, other in zip(steps, others, strict=True)
+        words = [
+            (at, s.word, step.words[s.word]) for at, step in enumerate(steps) for s in step.spans
         ]
+        self._places = [
+            Place(at, word, *(stood_for(address, count) or _within(address, taken)))
+            for at, word, address in words
+        ]
+        self._places += [
+            Place(word.at, word.number, pairs[word.first, word.second], 0)
+            for word in differing(zip(steps, others, strict=True))
+            if (word.first, word.second) in pairs
+        ]
+        self._steps = [step.with_words(list(step.words), None) for step in steps]
         self._held = [s.nbytes for s in held.values()]
         self._device = device
         self._numbers = range(count, count + len(numbers))
@@ -59,8 +58,7 @@ class GpuTemplate:
     @property
     def takes_numbers(self) -> bool:
         """Whether every number is a word of some step."""
-        found = {slot.operand for _, slots in self._steps for slot in slots}
-        return found.issuperset(self._numbers)
+        return {place.operand for place in self._places}.issuperset(self._numbers)
 
     def bound(
         self, given: Sequence[int], keep: Any = None, queue: Queue | None = None
@@ -71,40 +69,16 @@ class GpuTemplate:
         """
         own = [pool.allocate(nbytes, self._device) for nbytes in self._held]
         values = [*given, *[storage.address for storage in own]]
-        found = []
-        for step, slots in self._steps:
-            words = list(step.words)
-            for word, operand, offset in slots:
-                words[word] = values[operand] + offset
-            found.append(step.with_words(words, (own, keep), queue))
-        return found
+        words = [list(step.words) for step in self._steps]
+        for at, word, operand, offset in self._places:
+            words[at][word] = values[operand] + offset
+        pairs = zip(self._steps, words, strict=True)
+        return [step.with_words(mine, (own, keep), queue) for step, mine in pairs]
 
 
-class _Places:
-    """What lies where when the steps are made: operands at stand-ins, then the temporaries."""
-
-    def __init__(self, count: int, numbers: int, held: Sequence[Storage]) -> None:
-        self.first, self.held = count + numbers, held
-
-    def of_addresses(self, step: GpuStep) -> list[Slot]:
-        """The words of a step that are addresses."""
-        return [Slot(s.word, *self._place(step.words[s.word])) for s in step.spans]
-
-    def _place(self, address: int) -> tuple[int, int]:
-        operand = (address + SPACING // 2) // SPACING
-        if operand > 0:
-            return operand - 1, address - operand * SPACING
-        for k, storage in enumerate(self.held):
-            if 0 <= address - storage.address < storage.capacity:
-                return self.first + k, address - storage.address
-        raise AssertionError(f"{address:#x}: no operand, and memory that the steps do not keep")
-
-
-def _of_numbers(step: GpuStep, other: GpuStep, pairs: dict[tuple[int, int], int]) -> list[Slot]:
-    """The words that differ between two makings as the stand-ins of the numbers do."""
-    addresses = {span.word for span in step.spans}
-    return [
-        Slot(word, pairs[x, y], 0)
-        for word, (x, y) in enumerate(zip(step.words, other.words, strict=True))
-        if word not in addresses and (x, y) in pairs
-    ]
+def _within(address: int, taken: Sequence[tuple[int, Storage]]) -> Where:
+    """Which temporary an address is in, by number, and how far behind its beginning."""
+    for number, storage in taken:
+        if 0 <= address - storage.address < storage.capacity:
+            return Where(number, address - storage.address)
+    raise AssertionError(f"{address:#x}: no operand, and memory that the steps do not keep")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 import sys
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from gnomon.base import Later
@@ -44,15 +44,17 @@ HUGE = 8_000_000  # and beyond which it is generated in haste: 40,000 operations
 class Kernel:
     """Machine code for one structure of statements, and what to call it with."""
 
-    __slots__ = ("address", "module", "phases", "places", "signature")
+    __slots__ = ("address", "first", "module", "phases", "places", "signature")
 
     def __init__(self, signature: Signature, module: Module) -> None:
         self.signature, self.module = signature, module
         self.address = module.address(ENTRY)
         #: the words of all phases' loops
         self.phases = [word for loops in signature.phases for word in loops.words()]
-        #: the arguments that are addresses, of leaves and of scratch memory
-        self.places = [k for k, slot in enumerate(signature.args) if _is_place(slot)]
+        #: where the arguments begin in a block
+        self.first = 1 + SHARE * len(signature.phases)
+        #: the words that are addresses, of leaves and of scratch memory
+        self.places = [k for k, s in enumerate(signature.args, self.first) if _is_place(s)]
 
     def bind(self, structure: Structure, name: str = "kernel", in_order: bool = False) -> Step:
         """A step that runs this kernel on the leaves of `structure`; `in_order` on one thread."""
@@ -61,29 +63,18 @@ class Kernel:
         return self._step(arguments(structure), buffers, name, moved, structure.dims, in_order)
 
     def resized(
-        self,
-        name: str,
-        words: Sequence[int],
-        other: Mapping[Hashable, int],
-        moved: int,
-        owned: Sequence[Buffer] = (),
+        self, name: str, values: dict[Hashable, int], moved: int, owned: Sequence[Buffer] = ()
     ) -> Step:
-        """As a step, made by `bind`, whose block held `words`, where slots have `other` values.
+        """As a step that `bind` makes, with these values of the slots.
 
         It moves `moved` bytes; what it runs on belongs to the buffers `owned`, or is kept by
         others.
         """
-        return self._step(self._values(words, other), owned, name, moved)
+        return self._step(values, owned, name, moved)
 
-    def blank(self, name: str, count: int) -> Step:
-        """A step whose block, of `count` words, is filled in before each run."""
-        block = Block(count)
-        return Step(self.address, block.address, (self, block, [], (), [], ()), name)
-
-    def _values(self, words: Sequence[int], other: Mapping[Hashable, int]) -> dict[Hashable, int]:
-        """The values of the slots in a block that holds `words`, but for `other` ones."""
-        args = self.signature.args
-        return {**dict(zip(args, words[len(words) - len(args) :], strict=True)), **other}
+    def arguments(self, block: Block) -> dict[Hashable, int]:
+        """The values of the slots in a block."""
+        return dict(zip(self.signature.args, list(block.words)[self.first :], strict=True))
 
     def _divided(
         self, values: dict[Hashable, int], in_order: bool = False
@@ -151,7 +142,7 @@ class Kernel:
         values: dict[Hashable, int] = {("leaf", k): a for k, a in enumerate(addresses)}
         values.update((slot, storage.address) for slot, storage in own)
         words = list(block.words)
-        for at, slot in enumerate(self.signature.args, len(words) - len(self.signature.args)):
+        for at, slot in enumerate(self.signature.args, self.first):
             words[at] = values.get(slot, words[at])
         made = Block(words)
         keep = (self, made, own, operands, [b.owner for b in operands], dims)

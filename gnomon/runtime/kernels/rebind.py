@@ -36,34 +36,18 @@ class OfKernel:
     def __init__(self, step: Step, where: Sequence[Where]) -> None:
         self.where, self._name, self._bytes = where, step.name, step.bytes
         self.kernel, block, _, _, _, self.dims = step.keep
-        self._words = tuple(block.words)
+        #: what its block holds for the arguments, by slot
+        self.arguments: dict[Any, int] = self.kernel.arguments(block)
 
     def values(self) -> dict[Any, int]:
         """What its slots hold, and where leaves are within operands."""
-        return {
-            **dict(self.arguments()),
-            **{("offset", k): w.offset for k, w in enumerate(self.where)},
-        }
+        return self.arguments | {("offset", k): w.offset for k, w in enumerate(self.where)}
 
     def is_like(self, other: Any) -> bool:
         """Whether both are one kernel, on the same operands."""
         if not isinstance(other, OfKernel) or self.kernel is not other.kernel:
             return False
         return [w.operand for w in self.where] == [w.operand for w in other.where]
-
-    @property
-    def begin(self) -> int:
-        """Which word of its block the first argument is."""
-        return len(self._words) - len(self.kernel.signature.args)
-
-    def arguments(self) -> list[tuple[Any, int]]:
-        """The arguments, by slot, and what its block holds for them."""
-        return list(zip(self.kernel.signature.args, self._words[self.begin :], strict=True))
-
-    def blank(self) -> Step:
-        """The same with nothing in its block."""
-        step: Step = self.kernel.blank(self._name, len(self._words))
-        return step
 
     def ready(self, values: Values) -> Values:
         """What the step of other values is made of: these."""
@@ -79,7 +63,7 @@ class OfKernel:
         for k, (at, w) in enumerate(zip(operands, self.where, strict=False)):
             given["leaf", k] = at + given.pop(("offset", k), w.offset)
         moved = round(self._bytes * times)
-        return [self.kernel.resized(self._name, self._words, given, moved, owned)]
+        return [self.kernel.resized(self._name, self.arguments | given, moved, owned)]
 
 
 def kernel_of(step: Step, locate: Locate) -> OfKernel | None:
@@ -87,8 +71,7 @@ def kernel_of(step: Step, locate: Locate) -> OfKernel | None:
     keep = step.keep
     if type(step) is not Step or Kernel.of(step) is None:
         return None
-    words, args = list(keep[1].words), keep[0].signature.args
-    held = dict(zip(args, words[len(words) - len(args) :], strict=True))
+    held = keep[0].arguments(keep[1])
     own = [held.get(("leaf", k), b.address) for k, b in enumerate(keep[3])]
     leaves = every_of(own, locate)
     return None if leaves is None else OfKernel(step, leaves)
@@ -170,16 +153,10 @@ def locator(operands: Sequence[Buffer]) -> Locate:
 
 def _made(steps: Sequence[Step], operands: Sequence[Buffer]) -> tuple[Made, ...] | None:
     """`steps` with the places of their leaves; None where one cannot do with `operands` alone."""
-    where = locator(operands)
-    found = []
+    where, found = locator(operands), []
     for step in steps:
         places = [b.address for b in step.keep[3]] if Kernel.of(step) else step.places()
-        leaves = []
-        for address in places:
-            at = where(address)
-            if at is None:
-                return None
-            leaves.append(at)
+        leaves = every_of(places, where)
         if not leaves:
             return None
         found.append(Made(step, tuple(leaves)))

@@ -27,7 +27,7 @@ from gnomon.native.memory import divided
 from gnomon.native.words import Words, call, native, scratch, whole
 from gnomon.plan.scratch import TASKS
 from gnomon.plan.signature import OPS
-from gnomon.runtime.execution.program import LONG, Step
+from gnomon.runtime.execution.program import LONG
 from gnomon.runtime.execution.threads import num_threads, parallel_address
 from gnomon.runtime.ffi import Block
 from gnomon.runtime.kernels.division import SHARE, divide
@@ -59,8 +59,7 @@ class Refill(Frozen):
     keep: tuple[object, ...]
     record: int
 
-    def __init__(self, kernel: Kernel, step: Step, words: Sequence[Word], keep: object) -> None:
-        """`step` is one of the kernel, whose block is the refill's from now on."""
+    def __init__(self, kernel: Kernel, words: Sequence[Word], keep: object) -> None:
         signature = kernel.signature
         steps = [(OPS.index(op), *operands, 0)[:_STEP] for op, operands in signature.steps]
         phases = [loops.words() for loops in signature.phases]
@@ -70,9 +69,9 @@ class Refill(Frozen):
         tables = [Block([*chain.from_iterable(part)] or 1) for part in parts]
         head = chain.from_iterable((len(p), t.address) for p, t in zip(parts, tables, strict=True))
         tasks = signature.args.index(TASKS) if TASKS in signature.args else -1
-        first = 1 + SHARE * len(phases)
-        record = Block([*head, step.function, step.block, first, tasks])
-        put(self, "keep", (keep, step, record, tables))
+        block = Block(kernel.first + len(words))
+        record = Block([*head, kernel.address, block.address, kernel.first, tasks])
+        put(self, "keep", (keep, kernel, block, record, tables))
         put(self, "record", record.address)
 
 

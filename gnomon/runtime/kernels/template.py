@@ -24,6 +24,7 @@ from gnomon.ground.record import Frozen, put
 from gnomon.native.words import whole
 from gnomon.runtime.devices import pool
 from gnomon.runtime.devices.pool import Storage
+from gnomon.runtime.execution.makings import Word, differing
 from gnomon.runtime.execution.program import (
     SPARE,
     Done,
@@ -38,6 +39,7 @@ from gnomon.runtime.execution.stream import Pair, Task, place_of
 from gnomon.runtime.execution.threads import num_threads
 from gnomon.runtime.ffi import Block
 from gnomon.runtime.kernels.kernel import Kernel
+from gnomon.runtime.kernels.rebind import Where
 from gnomon.runtime.kernels.workspace import KEPT_BYTES, RUN_MEMORY, STREAM_MEMORY, Workspace
 
 Make = Callable[..., list[Step]]
@@ -45,6 +47,17 @@ Make = Callable[..., list[Step]]
 SPACING = 1 << 48  # between stand-ins, more than any memory; the first is beyond all addresses
 _SHIFT = 1 << 40  # times its number: how much an operand's second stand-in is further
 _ODD = 0x2D7A_5000_0000  # behind the stand-ins, where a workspace's is: no number looks like it
+
+
+def stand_ins(count: int) -> list[int]:
+    """Addresses that no memory has, one for each operand."""
+    return [(k + 1) * SPACING for k in range(count)]
+
+
+def stood_for(address: int, count: int) -> Where | None:
+    """Where an address is that steps have which were made for stand-ins of `count` operands."""
+    operand, rest = divmod(address + SPACING // 2, SPACING)
+    return Where(operand - 1, rest - SPACING // 2) if 1 <= operand <= count else None
 
 
 class Place(NamedTuple):
@@ -185,7 +198,6 @@ class Template:
         "_make",
         "_numbers",
         "_seconds",
-        "_stand_ins",
         "_streamed",
         "_threads",
         "_which",
@@ -205,7 +217,6 @@ class Template:
         places: Sequence[Place] | None = None,
     ) -> None:
         self._make, self.count, self.numbers = make, count, numbers
-        self._stand_ins = [(k + 1) * SPACING for k in range(count)]
         self._numbers = {pair: count + k for k, pair in enumerate(numbers)}
         self._threads = 0  # for how many steps were made, and their places looked for
         self._like: tuple[Sequence[Step], Needs] | None = None  # what further copies repeat
@@ -225,12 +236,13 @@ class Template:
 
         Work is cut for as many threads as there are at that time.
         """
-        copy = self._copy(self._stand_ins, *self._which[0])
+        addresses = stand_ins(self.count)
+        copy = self._copy(addresses, *self._which[0])
         threads = num_threads()
         if threads != self._threads and not self._given:
             known = None if self._numbers else self._said(copy)
             if known is None:
-                moved = [a + (k + 1) * _SHIFT for k, a in enumerate(self._stand_ins)]
+                moved = [a + (k + 1) * _SHIFT for k, a in enumerate(addresses)]
                 known = self._compare(copy, self._copy(moved, *self._which[1]))
             self.places = known
         self._threads, self._like = threads, (copy.steps, copy.needs)
@@ -258,42 +270,37 @@ class Template:
 
         None where a step says nothing, or where there are others that may hold one.
         """
-        said: dict[int, set[int]] = {}
+        said = set()
         for step in copy.steps:
             found = addresses_of(step)
             if found is None:
                 return None
-            for block, word in found:
-                said.setdefault(id(block), set()).add(word)
+            said |= {(id(block), word) for block, word in found}
         places = []
         for number, block in {id(b): (k, b) for k, b in enumerate(copy.blocks)}.values():
             for word, x in enumerate(block.words):
-                operand = 0 if x < SPACING // 2 else (x + SPACING // 2) // SPACING
-                if not 1 <= operand <= self.count:
-                    continue  # a number, or in the workspace
-                if word not in said.get(id(block), ()):
+                where = stood_for(x, self.count)  # else a number, or in the workspace
+                if where is not None and (id(block), word) not in said:
                     return None
-                places.append(Place(number, word, operand - 1, x - self._stand_ins[operand - 1]))
+                if where is not None:
+                    places.append(Place(number, word, *where))
         return places
 
     def _compare(self, copy: Copy, shifted: Copy) -> list[Place]:
         """The words of `copy` that differ from those of `shifted` as the stand-ins do."""
-        return [
-            place
-            for number, (a, b) in enumerate(zip(copy.blocks, shifted.blocks, strict=True))
-            for word, (x, y) in enumerate(zip(a.words, b.words, strict=True))
-            if (place := self._place(number, word, x, y)) is not None
-        ]
+        words = differing(zip(copy.blocks, shifted.blocks, strict=True))
+        return [place for word in words if (place := self._place(word)) is not None]
 
-    def _place(self, block: int, word: int, x: int, y: int) -> Place | None:
-        """What a word is that holds `x` in one making and `y` in the other, if it is a place."""
-        if (x, y) in self._numbers:
-            return Place(block, word, self._numbers[x, y], 0)
-        operand, rest = divmod(y - x, _SHIFT)
-        if rest or not 1 <= operand <= len(self._stand_ins):
+    def _place(self, word: Word) -> Place | None:
+        """What a word is that two makings have, if it is a place."""
+        number = self._numbers.get((word.first, word.second))
+        if number is not None:
+            return Place(word.at, word.number, number, 0)
+        operand, rest = divmod(word.second - word.first, _SHIFT)
+        if rest or not 1 <= operand <= self.count:
             return None
-        offset = x - self._stand_ins[operand - 1]
-        return Place(block, word, operand - 1, offset) if abs(offset) < _SHIFT else None
+        offset = word.first - operand * SPACING
+        return Place(word.at, word.number, operand - 1, offset) if abs(offset) < _SHIFT else None
 
     def places_of(self, operand: int) -> int:
         """How many words hold an operand's address, or a number."""
@@ -428,9 +435,7 @@ def _said_by(step: Step) -> list[tuple[Block, int]] | None:
     """The same of a step that runs no others."""
     keep, kernel = step.keep, Kernel.of(step)
     if kernel is not None:
-        block = keep[1]
-        first = len(block.words) - len(kernel.signature.args)
-        words = [first + word for word in kernel.places]
+        block, words = keep[1], kernel.places
     elif type(keep) is tuple and len(keep) > 1 and hasattr(keep[1], "workspace"):
         block = keep[1].block  # of a library: the workspace, then the operands
         words = list(range(len(block.words)))

@@ -108,8 +108,7 @@ def _next(before: Sample, sample: Sample) -> Any:
     if words is None or words != before.words:
         last = before if words is None and before.words else sample._replace(words=words or ())
         return last._replace(tries=before.tries + 1) if before.tries < TRIES else False
-    kernel = sample.kernel
-    refill = Refill(kernel.kernel, kernel.blank(), words, sample.family)
+    refill = Refill(sample.kernel.kernel, words, sample.family)
     pairs = enumerate(zip(before.sizes, sample.sizes, strict=True), 1)
     fixed = chain.from_iterable((k, now) for k, (then, now) in pairs if then == now)
     return Known(refill, tuple(fixed), sample._replace(words=words))
@@ -155,8 +154,8 @@ def _words(then: Sample, now: Sample) -> tuple[Word, ...] | None:
     alike = then.family.is_like(now.family) and then.family.places == now.family.places
     if not alike or then.operands != now.operands or then.dims != now.dims:
         return None
-    grown = _Grown(then, now)
-    words = [grown.word(k, name) for k, (name, _) in enumerate(now.kernel.arguments())]
+    grown, kernel = _Grown(then, now), now.kernel
+    words = [grown.word(k, name) for k, name in enumerate(kernel.arguments, kernel.kernel.first)]
     known = [word for word in words if word is not None]
     return tuple(known) if len(known) == len(words) else None
 
@@ -168,12 +167,12 @@ class _Grown:
         assert then.family is not None and now.family is not None
         self._then, self._now = then, now
         self._values = then.family.values(), now.family.values()
-        self._places = {place.word - now.kernel.begin: place for place in now.family.places or ()}
+        self._places = {place.word: place for place in now.family.places or ()}
         self._count = now.family.count
         self._growths: dict[tuple[int, ...], Growth] = {}
 
     def word(self, k: int, name: Any) -> Word | None:
-        """The argument number `k`, of this name; None where it is not told."""
+        """The word `k` of the block, an argument of this name; None where it is not told."""
         place = self._places.get(k)
         if place is not None and place.operand < self._count:
             return Word(1, place.offset, (LEAVES + self._now.operands[place.operand],))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,7 +22,7 @@ from gnomon.ground.record import fields_of
 from gnomon.plan.cut import Invoke
 from gnomon.runtime.execution.program import Step
 from gnomon.runtime.kernels.rebind import Locate, OfKernel, Values, Where, every_of, kernel_of
-from gnomon.runtime.kernels.template import SPACING, Place, Template
+from gnomon.runtime.kernels.template import Place, Template, stood_for
 
 if TYPE_CHECKING:
     from gnomon.runtime.libraries import calls
@@ -230,12 +231,7 @@ def family_of(template: Template) -> Family | None:
     kernels and calls on operands, or takes numbers beside calls."""
     copy = template.reserve()
     template.give_back(copy)
-
-    def stand_in(address: int) -> Where | None:
-        k, x = divmod(address + SPACING // 2, SPACING)
-        return Where(k - 1, x - SPACING // 2) if 1 <= k <= template.count else None
-
-    steps = read(copy.steps, stand_in)
+    steps = read(copy.steps, partial(stood_for, count=template.count))
     if not steps:
         return None
     family = Family(template, steps)
