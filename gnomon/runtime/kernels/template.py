@@ -102,8 +102,8 @@ class Copy:
     """One set of steps, with its blocks, of which `take` says what a run fills in."""
 
     __slots__ = (
-        "_at", "_parts", "_streamed", "blocks", "call", "memory", "needs", "slots", "step",
-        "steps", "words",
+        "_at", "_parts", "_streamed", "_words", "blocks", "call", "memory", "needs", "slots",
+        "step", "steps",
     )  # fmt: skip
 
     def __init__(self, steps: Sequence[Step], needs: Needs = NOTHING) -> None:
@@ -112,7 +112,7 @@ class Copy:
         self.blocks = list(chain.from_iterable(map(blocks_of, steps)))
         self.slots: list[tuple[Any, int, int, int]] = []
         self.call = self.step.run_once
-        self.words: list[tuple[int, int, int]] = []  # as `slots`, by the address of a word
+        self._words: list[tuple[int, int, int]] = []
         self.needs = needs
         self._parts = [(self.blocks[block].words, word, off) for block, word, off in needs.words]
         self._at = 0  # where they are
@@ -122,6 +122,14 @@ class Copy:
     def take(self, places: Sequence[Place]) -> None:
         """From now on a run fills these places in."""
         self.slots = [(self.blocks[p.block].words, p.word, p.operand, p.offset) for p in places]
+
+    @property
+    def words(self) -> list[tuple[int, int, int]]:
+        """As `slots`, by the address of a word."""
+        if not self._words:
+            slots = self.slots
+            self._words = [(place_of(w, k), operand, offset) for w, k, operand, offset in slots]
+        return self._words
 
     def run(self, addresses: Sequence[int], done: Done) -> None:
         """Do the work on these operands, once; no other run may be using this copy."""
@@ -155,8 +163,6 @@ class Copy:
 
     def pairs(self, addresses: Sequence[int], workspace: int | None = None) -> list[Pair]:
         """What `place` puts where, for a task; and `work_at`, where a workspace is given."""
-        if not self.words:
-            self.words = [(place_of(w, k), operand, offset) for w, k, operand, offset in self.slots]
         pairs = [(place, addresses[operand] + offset) for place, operand, offset in self.words]
         if workspace is not None:
             pairs += [(place_of(w, k), workspace + offset) for w, k, offset in self._parts]
@@ -166,7 +172,6 @@ class Copy:
     def streamed(self) -> Streamed:
         """How native code fills in its tasks."""
         if self._streamed is None:
-            self.pairs([0] * (1 + max([operand for _, _, operand, _ in self.slots], default=0)))
             self._streamed = Streamed([row[1:] for row in self.words])
         return self._streamed
 
@@ -302,9 +307,11 @@ class Template:
         offset = word.first - operand * SPACING
         return Place(word.at, word.number, operand - 1, offset) if abs(offset) < _SHIFT else None
 
-    def places_of(self, operand: int) -> int:
-        """How many words hold an operand's address, or a number."""
-        return sum(place.operand == operand for place in self.places)
+    @property
+    def takes_numbers(self) -> bool:
+        """Whether every number is a word of some step."""
+        numbers = range(self.count, self.count + len(self.numbers))
+        return {place.operand for place in self.places}.issuperset(numbers)
 
     def run(self, addresses: Sequence[int], done: Done | None = None) -> None:
         """Do the work on operands at these addresses, with these numbers.

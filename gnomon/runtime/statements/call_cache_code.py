@@ -289,7 +289,8 @@ def _plain(x: object) -> int:
 
 
 @native
-def _spread(so_far: int, more: int) -> int:
+def spread(so_far: int, more: int) -> int:
+    """A word that is mixed of another and one more."""
     mixed = wrapped((so_far ^ more) * _B)
     return mixed ^ ((mixed >> 29) & _LOW35)
 
@@ -298,12 +299,12 @@ def _spread(so_far: int, more: int) -> int:
 def mixed_in(so_far: int, x: object) -> int:
     """The words of one argument more: of its pattern, its value or its elements."""
     if isinstance(x, Expr):
-        return _spread(so_far, id(x.pattern))
+        return spread(so_far, id(x.pattern))
     if type(x) is not tuple:
-        return _spread(so_far, _plain(x))
+        return spread(so_far, _plain(x))
     for k in range(len(x)):
-        so_far = _spread(so_far, _plain(x[k]))
-    return _spread(so_far, len(x))
+        so_far = spread(so_far, _plain(x[k]))
+    return spread(so_far, len(x))
 
 
 @native

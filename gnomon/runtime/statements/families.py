@@ -127,7 +127,8 @@ def _sample(
     regions = tied(buffers, {0})
     if any(identity(b) != identity(buffers[o]) for b, (o, _) in zip(buffers, regions, strict=True)):
         return None
-    family = family_of(template_of(work, regions))
+    given = [scalar for _, scalar in work.numbers]
+    family = family_of(template_of(buffers, given, regions, work.steps))
     if family is None or len(family.steps) > 1 or family.places is None:
         return None
     owners = dict.fromkeys(owner for owner, _ in regions)
@@ -141,7 +142,7 @@ def _sample(
         frozenset([k for k, n in enumerate(sizes) if n in dims]),
         family,
         tuple([known[identity(buffers[owner])] for owner in owners]),
-        tuple([scalars[id(scalar)] for _, scalar in work.numbers]),
+        tuple([scalars[id(scalar)] for scalar in given]),
     )
 
 

@@ -9,6 +9,7 @@ no words of the launches, memory that was given back) goes the whole way each ti
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from gnomon.expr.layout import is_read_only
@@ -20,7 +21,7 @@ from gnomon.runtime.kernels import stages
 from gnomon.runtime.kernels.gpu_template import GpuTemplate
 from gnomon.runtime.kernels.kernel import bits
 from gnomon.runtime.statements.gpu import queue_of
-from gnomon.runtime.statements.launch import NUMBERS, operands, stand_ins_of, tied
+from gnomon.runtime.statements.launch import NoLaunch, operands, template_of, tied
 from gnomon.runtime.statements.prepare import prepare
 
 KEPT = 2048
@@ -103,22 +104,16 @@ def _template(
     statement: Store, leaves: Leaves, regions: Sequence[tuple[int, int]]
 ) -> GpuTemplate | Literal[False]:
     """The launches for stand-ins of memory and numbers; False where numbers are not all words."""
-    numbers = leaves.numbers
-    if len(numbers) > NUMBERS or any(s.dtype.kind == "b" for s in numbers):
-        return False
-    owners = list(dict.fromkeys(owner for owner, _ in regions))
 
-    def make(addresses: Sequence[int], which: int = 0) -> list[Any]:
-        buffers = [
-            Buffer(b.shape, b.dtype, b.strides, addresses[owners.index(o)] + d, None, b.device)
-            for b, (o, d) in zip(leaves.buffers, regions, strict=True)
-        ]
-        old: list[Expr] = [*leaves.buffers[1:], *numbers]
-        new: list[Expr] = [*buffers[1:], *stand_ins_of(numbers, which)]
+    def steps(buffers: Sequence[Buffer], numbers: Sequence[Scalar]) -> list[Any]:
+        old: list[Expr] = [*leaves.buffers[1:], *leaves.numbers]
+        new: list[Expr] = [*buffers[1:], *numbers]
         (value,) = substitute([statement.value], dict(zip(old, new, strict=True)))
         return prepare([Store(buffers[0], statement.saver, value)], "assignment")
 
-    sides = [stand_ins_of(numbers, which) for which in (0, 1)]
-    pairs = [(bits(a), bits(b)) for a, b in zip(*sides, strict=True)]
-    made = GpuTemplate(make, len(owners), pairs, statement.dest.device)
-    return made if made.takes_numbers else False
+    made = partial(GpuTemplate, device=statement.dest.device)
+    try:
+        found: GpuTemplate = template_of(leaves.buffers, leaves.numbers, regions, steps, made)
+    except NoLaunch:
+        return False
+    return found

@@ -25,7 +25,7 @@ from gnomon.plan.statement import Store, identity
 from gnomon.runtime.devices import pool
 from gnomon.runtime.execution import threads
 from gnomon.runtime.execution.program import Step
-from gnomon.runtime.ffi import Block, ffi
+from gnomon.runtime.ffi import Block
 from gnomon.runtime.kernels.kernel import bits
 from gnomon.runtime.kernels.template import Template
 from gnomon.runtime.kernels.workspace import LOCK_MEMORY
@@ -165,7 +165,8 @@ class Launch:
     def __init__(self, work: Work) -> None:
         buffers = [p.buffer for p in work.places]
         regions = tied(buffers, {k for k, p in enumerate(work.places) if p.written})
-        template = template_of(work, regions)
+        numbers = [scalar for _, scalar in work.numbers]
+        template = template_of(buffers, numbers, regions, work.steps)
         self.copy, self.epoch = template.reserve(), EPOCH.value
         needs = self.copy.needs.nbytes
         self.following: Launch | None = None  # the next to try where this one does not hold
@@ -189,10 +190,7 @@ class Launch:
     def _recipe(self, work: Work, regions: Regions) -> tuple[Block, list[Block]]:
         """The words of the recipe, and the tables that it points to."""
         sources = _sources(work, regions)
-        slots = [
-            (address_of(words) + 8 * word, sources[operand], offset)
-            for words, word, operand, offset in self.copy.slots
-        ]
+        slots = [(place, sources[operand], offset) for place, operand, offset in self.copy.words]
         rows = [row.words() for row in work.reading.rows]
         parts: list[Sequence[tuple[int, ...]]] = [rows, _apart(work.places, regions), slots]
         tables = [Block([w for row in part for w in row] or 1) for part in parts]
@@ -233,36 +231,42 @@ def tied(buffers: Sequence[Buffer], written: Collection[int]) -> list[tuple[int,
     return [(o, b.address - buffers[o].address) for o, b in zip(owner, buffers, strict=True)]
 
 
-def template_of(work: Work, regions: Regions) -> Template:
-    """The steps, for stand-ins of the memory and of the numbers."""
+def template_of(
+    buffers: Sequence[Buffer],
+    numbers: Sequence[Scalar],
+    regions: Regions,
+    steps: Rebase,
+    made: Callable[..., Any] = Template,
+) -> Any:
+    """The steps, for stand-ins of the memory and of the numbers; `made` is the template's class.
+
+    Raises:
+        NoLaunch: numbers cannot be told apart, or some are no words of the steps.
+    """
     owners = list(dict.fromkeys(owner for owner, _ in regions))
-    count = len(owners)
-    if len(work.numbers) > NUMBERS or any(s.dtype.kind == "b" for _, s in work.numbers):
+    if len(numbers) > NUMBERS or any(s.dtype.kind == "b" for s in numbers):
         raise NoLaunch
 
     def make(addresses: Sequence[int], which: int = 0) -> list[Step]:
-        buffers = [
-            Buffer(p.buffer.shape, p.buffer.dtype, p.buffer.strides, addresses[owners.index(o)] + d)
-            for p, (o, d) in zip(work.places, regions, strict=True)
+        there = [
+            Buffer(b.shape, b.dtype, b.strides, addresses[owners.index(o)] + d, None, b.device)
+            for b, (o, d) in zip(buffers, regions, strict=True)
         ]
-        return work.steps(buffers, stand_ins(work, which))
+        return steps(there, stand_ins(numbers, which))
 
-    pairs = [
-        (bits(a), bits(b)) for a, b in zip(stand_ins(work, 0), stand_ins(work, 1), strict=True)
-    ]
-    template = Template(make, count, pairs)
-    if not all(template.places_of(count + k) for k in range(len(pairs))):
+    sides = (stand_ins(numbers, which) for which in (0, 1))
+    pairs = [(bits(a), bits(b)) for a, b in zip(*sides, strict=True)]
+    template = made(make, len(owners), pairs)
+    if not template.takes_numbers:
         raise NoLaunch
     return template
 
 
-def stand_ins(work: Work, which: int) -> list[Scalar]:
-    """Numbers that are told apart wherever they are found, in one of two sets."""
-    return stand_ins_of([scalar for _, scalar in work.numbers], which)
+def stand_ins(numbers: Sequence[Scalar], which: int) -> list[Scalar]:
+    """Numbers that are told apart wherever they are found, in one of two sets.
 
-
-def stand_ins_of(numbers: Sequence[Scalar], which: int) -> list[Scalar]:
-    """As `stand_ins`, of numbers alone: none is 1, by which some steps need not multiply."""
+    None is 1, by which some steps need not multiply.
+    """
     found = []
     for k, scalar in enumerate(numbers, 1):
         value = 1.0 + which + k / 1024 if scalar.dtype.kind == "f" else 1 + k + 64 * which
@@ -289,11 +293,6 @@ def _apart(places: Sequence[Place], regions: Regions) -> list[tuple[int, ...]]:
 def _extent(place: Place) -> tuple[int, int, int]:
     low, high = reach(place.buffer)
     return place.number, low - place.buffer.address, high - place.buffer.address
-
-
-def address_of(words: Any) -> int:
-    """Where the words of a block begin."""
-    return int(ffi.cast("intptr_t", words))
 
 
 def named(name: str | None) -> int:

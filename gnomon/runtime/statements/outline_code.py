@@ -20,11 +20,11 @@ from gnomon.expr.layout import is_read_only
 from gnomon.expr.node import Buffer, Cast, Expr, Map, Scalar
 from gnomon.expr.pattern import CHANGING
 from gnomon.ground.record import Frozen, put
-from gnomon.native.words import Parts, Words, native, popped, scratch, whole, wrapped
+from gnomon.native.words import Parts, Words, native, popped, scratch, whole
 from gnomon.plan.overlap import repeats
 from gnomon.plan.statement import told
 from gnomon.runtime.kernels.refill import Refill, follow
-from gnomon.runtime.statements.call_cache_code import TABLE, is_same
+from gnomon.runtime.statements.call_cache_code import TABLE, is_same, spread
 from gnomon.runtime.statements.launch import kind_of
 from gnomon.runtime.statements.launch_code import number_word
 
@@ -36,8 +36,6 @@ GIVEN = NUMBERS + NODES
 KEPT = 4096  # outlines, and shapes that came
 ONE = -1  # in the place of the number of a size
 _ANY, _UNIT, _ZERO, _JOINED, _REVERSED, _TWO = range(6)  # as `expr/layout.py` has them
-_MIX = 0x9E3779B97F4A7C15 - (1 << 64)
-_LOW = (1 << 35) - 1
 # what a dtype calls the bytes of an element, and a leaf whether it has kept its shape
 _SIZE, _SETTLED = "size", "settled"
 
@@ -278,8 +276,7 @@ def _is_first(refill: Refill, sizes: Words) -> bool:
     """Whether a member of a family comes for the first time, which is noted."""
     mixed = refill.record
     for k in range(sizes[0]):
-        mixed = wrapped((mixed ^ sizes[k + 1]) * _MIX)
-        mixed = mixed ^ ((mixed >> 29) & _LOW)
+        mixed = spread(mixed, sizes[k + 1])
     if CAME.get(mixed) is not None:
         return False
     if len(CAME) >= KEPT:
