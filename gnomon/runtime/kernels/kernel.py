@@ -60,17 +60,7 @@ class Kernel:
         """A step that runs this kernel on the leaves of `structure`; `in_order` on one thread."""
         buffers = structure.buffers
         moved = sum(map(size_of, buffers))
-        return self._step(arguments(structure), buffers, name, moved, structure.dims, in_order)
-
-    def resized(
-        self, name: str, values: dict[Hashable, int], moved: int, owned: Sequence[Buffer] = ()
-    ) -> Step:
-        """As a step that `bind` makes, with these values of the slots.
-
-        It moves `moved` bytes; what it runs on belongs to the buffers `owned`, or is kept by
-        others.
-        """
-        return self._step(values, owned, name, moved)
+        return self.step(arguments(structure), buffers, name, moved, structure.dims, in_order)
 
     def arguments(self, block: Block) -> dict[Hashable, int]:
         """The values of the slots in a block."""
@@ -91,7 +81,7 @@ class Kernel:
         # where no phase has a second task, no thread is started
         return [threads.parallel_address() if tasks > 1 else 0, *shares], sizes, total
 
-    def _step(
+    def step(
         self,
         values: dict[Hashable, int],
         buffers: Sequence[Buffer],
@@ -102,7 +92,8 @@ class Kernel:
     ) -> Step:
         """A step with these values of the slots, its scratch memory and shares of the work.
 
-        It keeps the kernel, its block, scratch memory, leaves and their owners, and its sizes.
+        It moves `moved` bytes; what it runs on belongs to `buffers`, or is kept by others. It keeps
+        the kernel, its block, scratch memory, these buffers and their owners, and its sizes.
         """
         words, sizes, total = self._divided(values, in_order)
         scratch = []

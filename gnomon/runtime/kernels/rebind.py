@@ -63,7 +63,7 @@ class OfKernel:
         for k, (at, w) in enumerate(zip(operands, self.where, strict=False)):
             given["leaf", k] = at + given.pop(("offset", k), w.offset)
         moved = round(self._bytes * times)
-        return [self.kernel.resized(self._name, self.arguments | given, moved, owned)]
+        return [self.kernel.step(self.arguments | given, owned, self._name, moved)]
 
 
 def kernel_of(step: Step, locate: Locate) -> OfKernel | None:
