@@ -143,13 +143,19 @@ def _stub(name: str, space: str, kind: str) -> str:
 
 
 def _listed(module: ModuleType) -> list[str]:
-    """The names of a module but for those found when asked: its `__all__`, or `x as x`."""
+    """The names of a module but for those found when asked: its `__all__`, or `x as x` and `*`."""
     tree = ast.parse(pathlib.Path(str(module.__file__)).read_text(encoding="utf-8"))
     assigned = {ast.unparse(n.targets[0]): n.value for n in tree.body if isinstance(n, ast.Assign)}
     if "__all__" in assigned:
         return ast.literal_eval(assigned["__all__"])
-    names = [a for n in tree.body if isinstance(n, ast.ImportFrom) for a in n.names]
-    return [a.name for a in names if a.asname == a.name]
+    found = []
+    for node in tree.body:
+        for alias in node.names if isinstance(node, ast.ImportFrom) else ():
+            if alias.name == "*":
+                found += _listed(importlib.import_module(str(node.module)))
+            elif alias.name == alias.asname:
+                found.append(alias.name)
+    return found
 
 
 def _imported(module: str, name: str, thing: object) -> str:

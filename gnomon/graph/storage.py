@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from gnomon.graph.node import Entry, Graph, Node
+from gnomon.ground.tables import entering
 
 DENSE, ROWS, CSR = "default", "row_sparse", "csr"
 STORAGE = (DENSE, ROWS, CSR)  # in the order of their numbers in files
@@ -118,14 +119,7 @@ elemwise_add elemwise_sub _mul_scalar _div_scalar negative cast_storage _copy _C
 """.split()
 
 RULES: dict[str, Rule] = {}
-
-
-def _rule(*names: str) -> Callable[[Rule], Rule]:
-    def enter(function: Rule) -> Rule:
-        RULES.update(dict.fromkeys(names, function))
-        return function
-
-    return enter
+_rule = entering(RULES)
 
 
 @_rule("cast_storage")

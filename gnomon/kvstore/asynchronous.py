@@ -26,7 +26,7 @@ from gnomon.kvstore.communicator import Subject
 from gnomon.kvstore.local import Key, KVStore, command_bytes, grouped
 from gnomon.kvstore.mail import NOTHING
 from gnomon.kvstore.rows import of_rows, to_rows
-from gnomon.kvstore.shards import ELEMENTWISE, Piece, Shards, view
+from gnomon.kvstore.shards import ELEMENTWISE, Piece, Shards, in_a_row, view
 from gnomon.kvstore.transfer import add_up
 from gnomon.ndarray.core.layout import Layout, dense
 from gnomon.optimizer import Optimizer, get_updater
@@ -141,7 +141,7 @@ class AsyncStore(KVStore):
             )
         if self._compression is not None:
             groups = self._compressed(self._compression, groups)
-        sums = dict(zip(groups, self._sums(groups, priority), strict=True))
+        sums = self._sums(groups, priority)
         for k in [k for k, total in sums.items() if total.stype == "row_sparse"]:
             data = pickle.dumps(to_rows(sums.pop(k)))
             header = ("push_rows", self._number, k)
@@ -164,13 +164,11 @@ class AsyncStore(KVStore):
         params = None if packs is None else {"type": packs.type, "threshold": packs.threshold}
         header = ("push", self._number, pieces, dtype, params)
         sent = nd.empty((sum(p.size for p in pieces),), dtype=np.dtype(dtype))
-        jobs, start = [], 0
-        for piece in pieces:
+        jobs = []
+        for piece, there in zip(pieces, in_a_row(sent, pieces), strict=True):
             whole = sums[piece.key]
             whole = whole if whole._layout.strides is None else whole.copy()
-            source = view(whole, piece.start, piece.stop)
-            jobs.append((view(sent, start, start + piece.size), [source]))
-            start += piece.size
+            jobs.append((there, [view(whole, piece.start, piece.stop)]))
         add_up(jobs, priority)
 
         def begin(_: Any, on_complete: Any) -> None:
@@ -218,12 +216,8 @@ class AsyncStore(KVStore):
 
         written = (got._var, self._order[owner])
         engine.get().push_async(begin, None, (), written, priority, "pull")
-        jobs, start = [], 0
-        for piece in pieces:
-            target = view(whole[piece.key], piece.start, piece.stop)
-            jobs.append((target, [view(got, start, start + piece.size)]))
-            start += piece.size
-        add_up(jobs, priority)
+        targets = [view(whole[p.key], p.start, p.stop) for p in pieces]
+        add_up([(t, [x]) for t, x in zip(targets, in_a_row(got, pieces), strict=True)], priority)
 
     def _pull_rows(self, key: Key, out: Any, rows: Any) -> None:
         like: Any = self._stored[key]

@@ -34,7 +34,7 @@ from gnomon import engine
 from gnomon import ndarray as nd
 from gnomon.kvstore.communicator import Communicator, Job, Subject
 from gnomon.kvstore.compression import Compression
-from gnomon.kvstore.shards import Piece, Shards, shaped, view
+from gnomon.kvstore.shards import Piece, Shards, in_a_row, shaped, view
 from gnomon.kvstore.transfer import add_up
 from gnomon.shape import prod
 
@@ -74,7 +74,6 @@ class Bucket:
         ranks = range(communicator.size)
         flat = [p for each in pieces for p in each]
         self._pieces = [p for rank in ranks for p in flat if p.owner == rank]
-        self._starts = [0, *itertools.accumulate(p.size for p in self._pieces)]
         self.mine = [p for p in self._pieces if p.owner == communicator.rank]
         counts = [sum(p.size for p in self._pieces if p.owner == rank) for rank in ranks]
         self._counts, self._own = counts, counts[communicator.rank]
@@ -89,7 +88,7 @@ class Bucket:
         self._make_memory()
 
     def _make_memory(self) -> None:
-        size, ranks, own = self._starts[-1], self._comm.size, self._own
+        size, ranks, own = sum(self._counts), self._comm.size, self._own
         if self._compression is None:
             self._sent_bytes = [n * self._wire.itemsize for n in self._counts]
             self._sent = nd.empty((size,), dtype=self._wire)
@@ -105,9 +104,8 @@ class Bucket:
             self._got = nd.empty((max(1, (ranks - 1) * mine),), dtype=np.uint8)
         self._part = nd.empty((max(1, own),), dtype=self._dtype)
         self._whole = nd.empty((size,), dtype=self._dtype)
-        spans = list(itertools.pairwise(self._starts))
-        self._sent_views = [view(self._sent, a, b) for a, b in spans] if not self._packs else []
-        self._whole_views = [view(self._whole, a, b) for a, b in spans]
+        self._sent_views = in_a_row(self._sent, self._pieces) if not self._packs else []
+        self._whole_views = in_a_row(self._whole, self._pieces)
         self.homes = (
             {}
             if self._direct
@@ -117,11 +115,10 @@ class Bucket:
                 if p.size == prod(self._shapes[p.key])
             }
         )
-        starts = [0, *itertools.accumulate(p.size for p in self.mine)]
-        mine = list(zip(self.mine, itertools.pairwise(starts), strict=True))
-        self.gradients = [self.in_shape(p, view(self._part, a, b)) for p, (a, b) in mine]
-        at = self._own_start
-        self._news = [self.in_shape(p, view(self._whole, at + a, at + b)) for p, (a, b) in mine]
+        news = view(self._whole, self._own_start, self._own_start + own)
+        self.gradients, self._news = (
+            list(map(self.in_shape, self.mine, in_a_row(x, self.mine))) for x in (self._part, news)
+        )
 
     @property
     def _packs(self) -> bool:

@@ -118,12 +118,14 @@ class KVStore(KVStoreBase):
         if self._updater is None:
             add_up([(self._stored[k], values) for k, values in groups.items()], priority)
             return
-        sums = self._sums(groups, priority)
+        self._apply(self._sums(groups, priority))
+
+    def _apply(self, totals: dict[Key, Any]) -> None:
+        """Have the updater change the stored arrays by the sum of each key."""
         if isinstance(self._updater, Updater):
-            stored = [self._stored[k] for k in groups]
-            self._updater(list(groups), sums, stored)
+            self._updater(list(totals), list(totals.values()), [self._stored[k] for k in totals])
             return
-        for k, total in zip(groups, sums, strict=True):
+        for k, total in totals.items():
             self._updater(k, total, self._stored[k])
 
     def _compressed(
@@ -138,7 +140,7 @@ class KVStore(KVStoreBase):
             for k, values in groups.items()
         }
 
-    def _sums(self, groups: dict[Key, list[Any]], priority: int) -> list[Any]:
+    def _sums(self, groups: dict[Key, list[Any]], priority: int) -> dict[Key, Any]:
         """The sum of each key's values beside what is stored; a single value there itself."""
         places = {k: self._stored[k].context for k in groups}
         ready = {
@@ -150,7 +152,7 @@ class KVStore(KVStoreBase):
         }
         jobs = [(totals[k], values) for k, values in groups.items() if not ready[k]]
         add_up(jobs, priority)
-        return list(totals.values())
+        return totals
 
     def pull(
         self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True

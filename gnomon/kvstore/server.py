@@ -26,7 +26,7 @@ from gnomon.kvstore import communicator, states
 from gnomon.kvstore.compression import Compression
 from gnomon.kvstore.mail import NOTHING, Mail
 from gnomon.kvstore.rows import of_rows, to_rows
-from gnomon.kvstore.shards import Piece, shaped, view
+from gnomon.kvstore.shards import Piece, in_a_row, shaped, view
 from gnomon.kvstore.total import Totals
 from gnomon.kvstore.transfer import add_up
 from gnomon.ndarray.core.array import Array
@@ -78,11 +78,9 @@ class Server:
     ) -> None:
         if params is not None:
             data = _unpacked(Compression(params), data, pieces, dtype)
-        whole, start, gradients = _around(data.view(np.dtype(dtype))), 0, []
         weights = [self._stored[store, p.key] for p in pieces]
-        for piece, weight in zip(pieces, weights, strict=True):
-            gradients.append(shaped(view(whole, start, start + piece.size), weight.shape))
-            start += piece.size
+        parts = in_a_row(_around(data.view(np.dtype(dtype))), pieces)
+        gradients = [shaped(x, w.shape) for x, w in zip(parts, weights, strict=True)]
         self._updater_of(store)([p.key for p in pieces], gradients, weights)
 
     def _push_rows(self, source: int, data: Any, store: int, key: Any) -> None:
@@ -94,12 +92,8 @@ class Server:
         self, source: int, _: Any, store: int, pieces: Sequence[Piece], dtype: str, number: int
     ) -> None:
         found = nd.empty((sum(p.size for p in pieces),), dtype=np.dtype(dtype))
-        jobs, start = [], 0
-        for piece in pieces:
-            array = self._stored[store, piece.key]
-            jobs.append((view(found, start, start + piece.size), [view(array, 0, piece.size)]))
-            start += piece.size
-        add_up(jobs)
+        sources = [view(self._stored[store, p.key], 0, p.size) for p in pieces]
+        add_up([(x, [s]) for x, s in zip(in_a_row(found, pieces), sources, strict=True)])
 
         def answer(_: Any, on_complete: Any) -> None:
             self.mail.answer(source, number, found._numpy().view(np.uint8), on_complete)

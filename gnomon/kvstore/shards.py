@@ -8,6 +8,7 @@ is settled when a key is first pushed, and is the same whichever keys are pushed
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
@@ -93,6 +94,12 @@ def view(array: Any, start: int, stop: int) -> Any:
     layout, chunk = array._layout, array._chunk
     offset = array._offset + start * layout.dtype.size
     return array._at(chunk, dense((stop - start,), layout.dtype), offset)
+
+
+def in_a_row(array: Any, pieces: Sequence[Piece]) -> list[Any]:
+    """The elements of each piece in a dense array, where they lie one after the other."""
+    stops = itertools.accumulate(p.size for p in pieces)
+    return [view(array, stop - p.size, stop) for p, stop in zip(pieces, stops, strict=True)]
 
 
 def shaped(array: Any, shape: tuple[int, ...]) -> Any:

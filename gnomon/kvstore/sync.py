@@ -252,14 +252,6 @@ class SyncStore(KVStore):
         self._updater([p.key for p in pieces], list(gradients), weights)
         return weights
 
-    def _apply(self, totals: dict[Key, Any]) -> None:
-        """Have the updater change the stored arrays by whole sums, as every rank does."""
-        if isinstance(self._updater, Updater):
-            self._updater(list(totals), list(totals.values()), [self._stored[k] for k in totals])
-            return
-        for k, total in totals.items():
-            self._updater(k, total, self._stored[k])
-
     def _push_rows(self, key: Key, values: Sequence[Any]) -> None:
         """Sum row-sparse values: the rows of all ranks are gathered by all."""
         total = functools.reduce(operator.add, values)

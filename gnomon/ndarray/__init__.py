@@ -42,26 +42,7 @@ from gnomon.ndarray.core.codes import (
     _STORAGE_TYPE_ID_TO_STR as _STORAGE_TYPE_ID_TO_STR,
     _STORAGE_TYPE_STR_TO_ID as _STORAGE_TYPE_STR_TO_ID,
 )
-from gnomon.ndarray.create import (
-    arange as arange,
-    array as array,
-    concatenate as concatenate,
-    empty as empty,
-    eye as eye,
-    from_dlpack as from_dlpack,
-    from_numpy as from_numpy,
-    full as full,
-    histogram as histogram,
-    linspace as linspace,
-    moveaxis as moveaxis,
-    onehot_encode as onehot_encode,
-    ones as ones,
-    reset_arrays as reset_arrays,
-    split_v2 as split_v2,
-    to_dlpack_for_read as to_dlpack_for_read,
-    to_dlpack_for_write as to_dlpack_for_write,
-    zeros as zeros,
-)
+from gnomon.ndarray.create import *
 from gnomon.ndarray.decode import imdecode as imdecode
 from gnomon.ndarray.files import (
     load as load,

@@ -91,7 +91,7 @@ def Custom(*args: NDArray, op_type: str, out: Any = ..., name: str | None = ...,
     r"""An operator written in Python and registered under `op_type`; see `gnomon.operator`."""
 def Deconvolution(data: NDArray, weight: NDArray | None = ..., bias: NDArray | None = ..., kernel: int | Sequence[int] = ..., stride: int | Sequence[int] = (), dilate: int | Sequence[int] = (), pad: int | Sequence[int] = (), adj: int | Sequence[int] = (), target_shape: int | Sequence[int] = (), num_filter: int = ..., num_group: int = 1, workspace: int = 512, no_bias: bool = True, cudnn_tune: Literal['fastest', 'limited_workspace', 'off'] | None = None, cudnn_off: bool = False, layout: Literal['NCDHW', 'NCHW', 'NCW', 'NDHWC', 'NHWC'] | None = None, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
     r"""`weight` added up at every place, times the element of `data` there, plus `bias`."""
-def Dropout(data: NDArray, p: float = 0.5, mode: Literal['always', 'training'] = 'training', axes: int | Sequence[int] = (), cudnn_off: bool | None = False, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> Any:
+def Dropout(data: NDArray, p: float = 0.5, mode: Literal['always', 'training'] = 'training', axes: int | Sequence[int] = (), cudnn_off: bool | None = False, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
     r"""Each element 0 with probability `p`, the others divided by `1 - p`, in training."""
 def ElementWiseSum(*data: NDArray, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
     r"""The sum of all inputs, which have one shape."""

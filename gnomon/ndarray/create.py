@@ -40,6 +40,7 @@ __all__ = [
     "moveaxis",
     "onehot_encode",
     "ones",
+    "reset_arrays",
     "split_v2",
     "to_dlpack_for_read",
     "to_dlpack_for_write",

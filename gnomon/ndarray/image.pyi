@@ -14,21 +14,21 @@ def flip_top_bottom(data: NDArray, out: Any = ..., name: str | None = ..., ctx: 
     r"""The image mirrored from top to bottom."""
 def normalize(data: NDArray, mean: float | Sequence[float] = (0.0, 0.0, 0.0, 0.0), std: float | Sequence[float] = (1.0, 1.0, 1.0, 1.0), out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
     r"""Each channel minus its mean, divided by its standard deviation; channels come first."""
-def random_brightness(data: NDArray, min_factor: float, max_factor: float, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> Any:
+def random_brightness(data: NDArray, min_factor: float, max_factor: float, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
     r"""Colours times a random factor."""
-def random_color_jitter(data: NDArray, brightness: float, contrast: float, saturation: float, hue: float, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> Any:
+def random_color_jitter(data: NDArray, brightness: float, contrast: float, saturation: float, hue: float, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
     r"""Brightness, contrast, saturation and hue changed at random, in random order."""
-def random_contrast(data: NDArray, min_factor: float, max_factor: float, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> Any:
+def random_contrast(data: NDArray, min_factor: float, max_factor: float, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
     r"""Colours moved away from their mean by a random factor."""
-def random_flip_left_right(data: NDArray, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> Any:
+def random_flip_left_right(data: NDArray, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
     r"""The image, or as likely the image mirrored from left to right."""
-def random_flip_top_bottom(data: NDArray, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> Any:
+def random_flip_top_bottom(data: NDArray, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
     r"""The image, or as likely the image mirrored from top to bottom."""
-def random_hue(data: NDArray, min_factor: float, max_factor: float, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> Any:
+def random_hue(data: NDArray, min_factor: float, max_factor: float, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
     r"""Hues turned by a random factor of the circle of colours."""
-def random_lighting(data: NDArray, alpha_std: float = 0.05, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> Any:
+def random_lighting(data: NDArray, alpha_std: float = 0.05, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
     r"""Random numbers times the directions in which colours of natural images differ, added."""
-def random_saturation(data: NDArray, min_factor: float, max_factor: float, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> Any:
+def random_saturation(data: NDArray, min_factor: float, max_factor: float, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
     r"""Colours moved away from gray by a random factor."""
 def resize(data: NDArray, size: int | Sequence[int] = (), keep_ratio: bool = False, interp: int = 1, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
     r"""The image, or each of a batch, scaled to a size."""

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gnomon.base import FormatError
+from gnomon.ground.tables import entering
 from gnomon.onnx.library import NAMES, onnx
 
 LIMIT = 1 << 22  # elements of what a folded operator may make out of less
@@ -53,14 +54,7 @@ FOLDS: dict[str, Callable[..., Any]] = {
 }
 
 
-def fold(name: str) -> Callable[[Any], Any]:
-    """Enter a function that takes more lines."""
-
-    def enter(function: Any) -> Any:
-        FOLDS[name] = function
-        return function
-
-    return enter
+fold = entering(FOLDS)  # functions that take more lines
 
 
 def folded(call: Any) -> list[np.ndarray[Any, Any]] | None:

@@ -45,7 +45,37 @@ class Scalar:
         self.symbol = symbol
 
 
-class Reader:
+class Shaped:
+    """What has a `shape` of something: a symbol for the `Reader`, an input by number for a call."""
+
+    def shape(self, of: Any = 0) -> Any:
+        """The shape, -1 for a size that is not known; None where nothing is known."""
+        raise NotImplementedError(f"{type(self).__name__} must define shape()")
+
+    def rank(self, of: Any = 0) -> int:
+        """The number of axes.
+
+        Raises:
+            Unsupported: it is not known.
+        """
+        shape = self.shape(of)
+        if shape is None:
+            raise Unsupported("the number of axes of an input is not known: give input_shapes")
+        return len(shape)
+
+    def dims(self, of: Any = 0) -> tuple[int, ...]:
+        """The shape, every size of it.
+
+        Raises:
+            Unsupported: a size is not known.
+        """
+        shape = self.shape(of)
+        if shape is None or UNKNOWN in shape:
+            raise Unsupported(f"the shape {shape} must be known: give input_shapes")
+        return tuple(shape)
+
+
+class Reader(Shaped):
     """A network in the making: values by name, parameters, and what is known of symbols."""
 
     def __init__(self, opsets: Mapping[str, int], functions: Mapping[Any, Any]) -> None:
@@ -104,11 +134,10 @@ class Reader:
         self._variables[name] = variable
         return variable
 
-    def op(self, name: str, *inputs: Any, label: str = "", **params: Any) -> Any:
+    def op(self, name: str, *inputs: Any, **params: Any) -> Any:
         """The operator `name` of MXNet on symbols, or on arrays, which become parameters."""
-        label = label or self._label
         symbols = [self._symbol(x) for x in inputs if x is not None]
-        made = apply(Symbol, name, name, symbols, {}, params, self.unique(label or name))
+        made = apply(Symbol, name, name, symbols, {}, params, self.unique(self._label or name))
         self._infer(made._entries[0].node)
         return made
 
@@ -139,28 +168,6 @@ class Reader:
     def dtype(self, symbol: Symbol) -> DType:
         """The dtype of a symbol."""
         return self._types.get(symbol._entries[0]) or dtypes.float32
-
-    def rank(self, symbol: Symbol) -> int:
-        """The number of axes of a symbol.
-
-        Raises:
-            Unsupported: it is not known.
-        """
-        shape = self.shape(symbol)
-        if shape is None:
-            raise Unsupported("the number of axes of an input is not known: give input_shapes")
-        return len(shape)
-
-    def dims(self, symbol: Symbol) -> tuple[int, ...]:
-        """The shape of a symbol, every size of it.
-
-        Raises:
-            Unsupported: a size is not known.
-        """
-        shape = self.shape(symbol)
-        if shape is None or UNKNOWN in shape:
-            raise Unsupported(f"the shape {shape} must be known: give input_shapes")
-        return tuple(shape)
 
     # a graph --------------------------------------------------------------------------------
 
@@ -294,7 +301,7 @@ def _bound(node: Any, given: Mapping[str, Any], prefix: str) -> Any:
     return new
 
 
-class OnnxCall:
+class OnnxCall(Shaped):
     """A node that is translated: its attributes, and the values it reads."""
 
     def __init__(self, reader: Reader, node: Any, scope: dict[str, Value]) -> None:
@@ -411,28 +418,6 @@ class OnnxCall:
         if value.array is not None:
             return value.array.shape
         return () if value.scalar else self.reader.shape(value.symbol)
-
-    def rank(self, k: int = 0) -> int:
-        """The number of axes of input `k` in ONNX.
-
-        Raises:
-            Unsupported: it is not known.
-        """
-        shape = self.shape(k)
-        if shape is None:
-            raise Unsupported("the number of axes of an input is not known: give input_shapes")
-        return len(shape)
-
-    def dims(self, k: int = 0) -> tuple[int, ...]:
-        """The shape of input `k`, all of it.
-
-        Raises:
-            Unsupported: a size is not known.
-        """
-        shape = self.shape(k)
-        if shape is None or UNKNOWN in shape:
-            raise Unsupported(f"the shape {shape} must be known: give input_shapes")
-        return tuple(shape)
 
     def dtype(self, k: int = 0) -> DType:
         """The dtype of input `k`."""

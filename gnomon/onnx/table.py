@@ -2,7 +2,7 @@
 
 A file of `families/` declares both directions of an operator beside each other:
 
-    pair("tanh", "Tanh")                    one operator each, without attributes
+    pair("tanh", "Tanh")                    one operator each
 
     @writes("dot", "MatMul")                from here to ONNX: which operators it may write
     def write_dot(w, x): ...
@@ -72,10 +72,35 @@ def reads(names: str, elementwise: bool = False) -> Callable[[Any], Any]:
     return enter
 
 
-def pair(name: str, onnx: str) -> None:
-    """Declare an elementwise operator that is one operator without attributes on both sides."""
-    writes(name, onnx)(lambda w, x: w.op(onnx, *x.inputs))
-    reads(onnx, elementwise=True)(lambda r, n: r.op(name, *n.symbols()))
+def writes_as(names: str, onnx: str, **attributes: str) -> None:
+    """Declare operators one of ONNX with the same inputs; its attributes are parameters by name."""
+
+    def write(w: Any, x: Any) -> Any:
+        return w.op(onnx, *x.inputs, **{a: getattr(x.op, mine) for a, mine in attributes.items()})
+
+    writes(names, onnx)(write)
+
+
+def reads_as(onnx: str, name: str, elementwise: bool = True, **params: Any) -> None:
+    """Declare an operator of ONNX one of MXNet with the same inputs.
+
+    A parameter is the same for all, or a pair: an attribute, and what it is by default.
+    """
+
+    def read(r: Any, n: Any) -> Any:
+        given = {k: n.attr(*v) if isinstance(v, tuple) else v for k, v in params.items()}
+        return r.op(name, n.symbol(), *n.symbols()[1:], **given)
+
+    reads(onnx, elementwise)(read)
+
+
+def pair(name: str, onnx: str, **attributes: tuple[str, Any]) -> None:
+    """Declare an elementwise operator that is one on both sides.
+
+    `attributes` are its parameters: the attribute that each is in ONNX, and what it is by default.
+    """
+    writes_as(name, onnx, **{theirs: mine for mine, (theirs, _) in attributes.items()})
+    reads_as(onnx, name, **attributes)
 
 
 def exports() -> dict[str, Export]:

@@ -48,10 +48,11 @@ class BoxEncode(Op):
 
     cases = (
         case([[1, 0, 0.6], [0.5, 1, -1]], [[0, 1, 1.0], [1, 1, 9]], BOXES[:, :3], BOXES[:, 3:],
-             (4,), [0.1, 0.1, 0.2, 0.2], differentiable=()),
-        case((0, 2), (0, 2), (0, 2, 4), (0, 1, 4), (4,), (4,), differentiable=()),
+             (4,), [0.1, 0.1, 0.2, 0.2]),
+        case((0, 2), (0, 2), (0, 2, 4), (0, 1, 4), (4,), (4,)),
     )  # fmt: skip
     types = one_dtype(kinds="f")
+    gradient = Op.without_gradient
 
     def shapes(self, s: Shapes) -> None:
         s.same("samples", "matches")
@@ -76,9 +77,6 @@ class BoxEncode(Op):
         whole = (whole - means) / stds
         counts = ext.broadcast_to(ext.reshape(fn.gt(samples, 0.5), (*place.shape, 1)), whole.shape)
         return fn.where(counts, whole, 0.0), cast(counts, whole.dtype)
-
-    def gradient(self) -> None:
-        return None
 
     def reference(self, *inputs: Array) -> tuple[Array, Array]:
         samples, matches, anchors, refs, means, stds = inputs
@@ -106,11 +104,12 @@ class BoxDecode(Op):
     clip: float = param(-1.0, doc="The most a logarithm may be; without a limit if not above 0.")
     format: str = param("center", choices=("center", "corner"), doc="What `anchors` are.")
     cases = (
-        case((2, 3, 4), (1, 3, 4), std0=0.1, std3=0.2, differentiable=()),
-        case((2, 3, 4), (1, 3, 4), format="corner", clip=0.5, differentiable=()),
-        case((2, 0, 4), (1, 0, 4), differentiable=()),
+        case((2, 3, 4), (1, 3, 4), std0=0.1, std3=0.2),
+        case((2, 3, 4), (1, 3, 4), format="corner", clip=0.5),
+        case((2, 0, 4), (1, 0, 4)),
     )
     types = one_dtype(kinds="f")
+    gradient = Op.without_gradient
 
     def shapes(self, s: Shapes) -> None:
         s.same("data", "output")
@@ -132,9 +131,6 @@ class BoxDecode(Op):
         if self.clip > 0:
             logarithm = fn.minimum(logarithm, self.clip)
         return fn.exp(logarithm) * 0.5
-
-    def gradient(self) -> None:
-        return None
 
     def reference(self, data: Array, anchors: Array) -> Array:
         low, high = anchors[..., :2], anchors[..., 2:]
@@ -158,13 +154,14 @@ class BipartiteMatching(HostOp):
     threshold: float = param(doc="Only scores above it match; below it where `is_ascend`.")
     topk: int = param(-1, doc="There are up to `topk` + 1 matches; as many as can be if not > 0.")
     cases = (
-        case((2, 3, 4), threshold=-1.0, differentiable=()),
-        case((4, 3), threshold=1.5, is_ascend=True, topk=1, differentiable=()),
-        case([[[1.0, 1.0], [1.0, 2.0]]], threshold=0.5, differentiable=()),
-        case((2, 0, 3), threshold=0.5, differentiable=()),
-        case((0, 3, 2), threshold=0.5, differentiable=()),
+        case((2, 3, 4), threshold=-1.0),
+        case((4, 3), threshold=1.5, is_ascend=True, topk=1),
+        case([[[1.0, 1.0], [1.0, 2.0]]], threshold=0.5),
+        case((2, 0, 3), threshold=0.5),
+        case((0, 3, 2), threshold=0.5),
     )
     types = one_dtype(kinds="f")
+    gradient = Op.without_gradient
 
     def shapes(self, s: Shapes) -> None:
         shape = s.need("data")
@@ -216,9 +213,6 @@ class BipartiteMatching(HostOp):
                 rows[i], columns[j] = j, i
             if 0 < self.topk < (rows >= 0).sum():
                 break
-
-    def gradient(self) -> None:
-        return None
 
 
 def matched(ranks: Array) -> tuple[Array, Array]:

@@ -242,8 +242,7 @@ class ForEach(Control):
     def check(self) -> None:
         super().check()
         if self.num_outputs - self.num_out_data != len(self.in_state_locs):
-            expected = f"{self.num_outputs - self.num_out_data} of them"
-            raise ParamError(complaint(self.name, "in_state_locs", expected, self.in_state_locs))
+            raise self.wrong("in_state_locs", f"{self.num_outputs - self.num_out_data} of them")
         if not self.in_data_locs:
             raise ParamError(complaint(self.name, "in_data_locs", "1 number or more", "none"))
 
@@ -285,8 +284,7 @@ class WhileLoop(Control):
     def check(self) -> None:
         super().check()
         if self.num_outputs - self.num_out_data != len(self.func_var_locs):
-            expected = f"{self.num_outputs - self.num_out_data} of them"
-            raise ParamError(complaint(self.name, "func_var_locs", expected, self.func_var_locs))
+            raise self.wrong("func_var_locs", f"{self.num_outputs - self.num_out_data} of them")
 
     def fed(self) -> Iterator[tuple[Any, tuple[int, ...]]]:
         yield self.subgraphs[0], self.cond_input_locs

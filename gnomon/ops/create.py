@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import ClassVar
 
-from gnomon.base import ParamError, ShapeError, complaint
+from gnomon.base import ShapeError, complaint
 from gnomon.dtype import DType, float64, from_flag, int64
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, Scalar, cast
@@ -141,7 +141,7 @@ class Arange(Created):
 
     def check(self) -> None:
         if self.step == 0:
-            raise ParamError(complaint(self.name, "step", "not 0", self.step))
+            raise self.wrong("step", "not 0")
 
     def size(self) -> Shape | None:
         if self.infer_range and self.stop is None:

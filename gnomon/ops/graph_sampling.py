@@ -52,6 +52,8 @@ class Csr(NamedTuple):
 class OnGraphs(HostOp):
     """What they share: inputs of which some are matrices, and parts that are."""
 
+    gradient = HostOp.without_gradient
+
     def graphs(self) -> int:
         """How many inputs, the first ones, are matrices."""
         return 1
@@ -65,9 +67,6 @@ class OnGraphs(HostOp):
         given = [*map(Csr.of, inputs[:number]), *inputs[number:]]
         found = self.parts(*given, **context)
         return tuple(x.dense() if isinstance(x, Csr) else x for x in found)
-
-    def gradient(self) -> None:
-        return None
 
     def vertices(self, what: str, given: Array, total: int) -> Array:
         """Vertices as numbers below `total`; ShapeError where one is not."""
@@ -226,8 +225,8 @@ class UniformSample(Sampling):
     """
 
     cases = (
-        case([[0, 1], [2, 0]], [0], num_args=2, max_num_vertices=2, differentiable=()),
-        case([[0, 1], [2, 0]], [0, 1], num_args=2, max_num_vertices=3, differentiable=()),
+        case([[0, 1], [2, 0]], [0], num_args=2, max_num_vertices=2),
+        case([[0, 1], [2, 0]], [0, 1], num_args=2, max_num_vertices=3),
     )
 
     def order(self, graph: Csr, edges: Array, weights: Any, random: np.random.Generator) -> Array:
@@ -247,9 +246,7 @@ class WeightedSample(Sampling):
     """
 
     first = 2
-    cases = (
-        case([[0, 1], [2, 0]], [0.5, 1], [0], num_args=3, max_num_vertices=2, differentiable=()),
-    )
+    cases = (case([[0, 1], [2, 0]], [0.5, 1], [0], num_args=3, max_num_vertices=2),)
 
     def groups(self) -> tuple[str, ...]:
         return ("vertices", "edges", "weight", "layer")
@@ -323,15 +320,7 @@ class Subgraph(Renumbering):
     """
 
     num_args: int = count(doc="Inputs.")
-    cases = (
-        case(
-            [[0, 1, 2], [3, 0, 0], [0, 4, 0]],
-            [0, 2],
-            num_args=2,
-            return_mapping=True,
-            differentiable=(),
-        ),
-    )
+    cases = (case([[0, 1, 2], [3, 0, 0], [0, 4, 0]], [0, 2], num_args=2, return_mapping=True),)
 
     def outputs(self) -> tuple[str, ...]:
         names = ("graph", "mapping") if self.return_mapping else ("graph",)
@@ -394,15 +383,9 @@ class Compact(Renumbering):
     num_args: int = count(doc="Inputs, two for each graph.")
     graph_sizes: Dims = param(doc="How many vertices each graph has.")
     cases = (
-        case(
-            [[0, 0, 1], [2, 0, 0], [0, 0, 0]],
-            [0, 2, -1, 2],
-            num_args=2,
-            graph_sizes=(2,),
-            return_mapping=True,
-            differentiable=(),
-        ),
-    )
+        case([[0, 0, 1], [2, 0, 0], [0, 0, 0]], [0, 2, -1, 2], num_args=2, graph_sizes=(2,),
+             return_mapping=True),
+    )  # fmt: skip
 
     def check(self) -> None:
         if self.num_args != 2 * len(self.graph_sizes):
@@ -455,7 +438,7 @@ class Compact(Renumbering):
 class Adjacency(OnGraphs):
     """1 for each edge of a graph (n, n), as float32."""
 
-    cases = (case([[0, 3], [2, 0]], differentiable=()),)
+    cases = (case([[0, 3], [2, 0]]),)
     types = fixed_dtypes(output=float32)
 
     def shapes(self, s: Shapes) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.base import ParamError, complaint
 from gnomon.dtype import DType, int64
 from gnomon.ops.derive import Needs
 from gnomon.ops.infer import Shape, Shapes, Types
@@ -29,10 +28,9 @@ class Histogram(Op):
 
     def check(self) -> None:
         if (self.bin_cnt is None) != (self.range is None):
-            expected = "given together with bin_cnt"
-            raise ParamError(complaint(self.name, "range", expected, self.range))
+            raise self.wrong("range", "given together with bin_cnt")
         if self.range is not None and not (len(self.range) == 2 and self.range[0] < self.range[1]):
-            raise ParamError(complaint(self.name, "range", "(lowest, highest)", self.range))
+            raise self.wrong("range", "(lowest, highest)")
 
     def arguments(self) -> tuple[str, ...]:
         return ("data", "bins") if self.bin_cnt is None else ("data",)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from gnomon.base import ParamError, ShapeError, complaint
+from gnomon.base import ShapeError, complaint
 from gnomon.dtype import DType, float32, float64
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, cast
@@ -70,7 +70,7 @@ class Normalize(ImageOp):
 
     def check(self) -> None:
         if 0 in self.std:
-            raise ParamError(complaint(self.name, "std", "numbers other than 0", self.std))
+            raise self.wrong("std", "numbers other than 0")
 
     def shapes(self, s: Shapes) -> None:
         s.same("data", "output")

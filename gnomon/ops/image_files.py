@@ -113,6 +113,7 @@ class Decode(HostOp):
     y1: int = param(0, low=0, doc="The row behind the last; 0 for all.")
     c: int = param(3, low=1, doc="Channels: 1 is grey, 3 red, green and blue.")
     size: int = param(0, low=0, doc="How many bytes there are; 0 for all.")
+    gradient = HostOp.without_gradient
 
     def shapes(self, s: Shapes) -> None:
         (count,) = s.rank("buf", 1)
@@ -124,7 +125,7 @@ class Decode(HostOp):
 
     def check(self) -> None:
         if self.c not in (1, 3):
-            raise ParamError(complaint(self.name, "c", "1 or 3 channels", self.c))
+            raise self.wrong("c", "1 or 3 channels")
         if bool(self.x1) != bool(self.y1) or (
             self.x1 and (self.x0 >= self.x1 or self.y0 >= self.y1)
         ):
@@ -146,10 +147,7 @@ class Decode(HostOp):
         part = image[self.y0 : self.y1 or rows, self.x0 : self.x1 or columns]
         return part.transpose(2, 0, 1).astype(np.float32)
 
-    def gradient(self) -> None:
-        return None
-
-    cases = (case(_PIXELS, differentiable=()), case(_PIXELS, x1=1, y1=1, c=1, differentiable=()))
+    cases = (case(_PIXELS), case(_PIXELS, x1=1, y1=1, c=1))
 
     def reference(self, buf: Array) -> Array:
         return np.full((self.c, *((1, 1) if self.x1 else (1, 2))), 255.0, np.float32)

@@ -28,10 +28,7 @@ class Changed(Op):
 
     count = 1
     types = one_dtype("data", "output", draw=float32)
-
-    @property
-    def num_visible_outputs(self) -> int:
-        return 1
+    num_visible_outputs = 1
 
     def drawn(self, random: Draws) -> Expr:
         """The numbers."""

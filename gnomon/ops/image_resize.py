@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.base import ParamError, complaint
 from gnomon.ops.host import Array, HostOp
 from gnomon.ops.image import ImageOp
 from gnomon.ops.image_files import opencv
@@ -31,8 +30,7 @@ class Resize(ImageOp, HostOp):
 
     def check(self) -> None:
         if len(self.size) not in (1, 2):
-            expected = "(width, height), or one number"
-            raise ParamError(complaint(self.name, "size", expected, self.size))
+            raise self.wrong("size", "(width, height), or one number")
 
     def sides(self, h: int, w: int) -> tuple[int, int]:
         """Height and width of the result."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from gnomon.base import ParamError, complaint
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr
 from gnomon.ops.infer import UNKNOWN, Free, Shape, Shapes, normal_axis
@@ -137,7 +136,7 @@ class SplitV2(Op):
 
     def check(self) -> None:
         if not self.sections and not self.indices:
-            raise ParamError(complaint(self.name, "indices", "at least one", self.indices))
+            raise self.wrong("indices", "at least one")
 
     def outputs(self) -> tuple[str, ...]:
         return tuple(f"output{k}" for k in range(self.sections or len(self.indices)))

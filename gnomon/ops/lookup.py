@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from gnomon.base import ParamError, complaint
 from gnomon.dtype import int64
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, cast
@@ -128,8 +127,7 @@ class Flat(Op):
 
     def check(self) -> None:
         if not self.shape or any(size < 0 for size in self.shape[1:]):
-            expected = "a shape whose sizes are known, but for the first"
-            raise ParamError(complaint(self.name, "shape", expected, self.shape))
+            raise self.wrong("shape", "a shape whose sizes are known, but for the first")
 
     @property
     def sizes(self) -> Shape:

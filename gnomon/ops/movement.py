@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from gnomon.base import ParamError, ShapeError, complaint
+from gnomon.base import ShapeError, complaint
 from gnomon.expr import ext
 from gnomon.expr.node import Expr
 from gnomon.ops.infer import (
@@ -125,10 +125,9 @@ class Sliced(Op):
 
     def check(self) -> None:
         if 0 in self.step:
-            raise ParamError(complaint(self.name, "step", "no 0", self.step))
+            raise self.wrong("step", "no 0")
         if len(self.begin) != len(self.end) or len(self.step) > len(self.begin):
-            expected = f"as many entries as begin, {len(self.begin)}"
-            raise ParamError(complaint(self.name, "end", expected, self.end))
+            raise self.wrong("end", f"as many entries as begin, {len(self.begin)}")
 
     @property
     def steps(self) -> OptionalDims:
@@ -338,8 +337,7 @@ class BroadcastAxis(Op):
 
     def check(self) -> None:
         if len(self.axis) != len(self.size):
-            expected = f"as many as axes, {len(self.axis)}"
-            raise ParamError(complaint(self.name, "size", expected, self.size))
+            raise self.wrong("size", f"as many as axes, {len(self.axis)}")
 
     def shapes(self, s: Shapes) -> None:
         new = list(s.need("data"))

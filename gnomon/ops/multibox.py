@@ -49,19 +49,19 @@ class MultiBoxPrior(Op):
     )
     offsets: Floats = param((0.5, 0.5), lengths=(2,), doc="Where in a pixel centers lie (y, x).")
     cases = (
-        case((1, 1, 2, 3), sizes=(0.5, 0.2), ratios=(1, 2, 0.5), differentiable=()),
-        case((2, 1, 3, 2), sizes=(0.7,), clip=True, steps=(0.3, 0.2), offsets=(0, 0.4),
-             differentiable=()),
-        case((1, 1, 0, 2), differentiable=()),
+        case((1, 1, 2, 3), sizes=(0.5, 0.2), ratios=(1, 2, 0.5)),
+        case((2, 1, 3, 2), sizes=(0.7,), clip=True, steps=(0.3, 0.2), offsets=(0, 0.4)),
+        case((1, 1, 0, 2)),
     )  # fmt: skip
     types = one_dtype(kinds="f")
+    gradient = Op.without_gradient
 
     def check(self) -> None:
         for name in ("sizes", "ratios"):
             if not getattr(self, name):
                 raise ParamError(complaint(self.name, name, "1 number or more", ()))
         if self.steps[0] * self.steps[1] < 0:
-            raise ParamError(complaint(self.name, "steps", "both or neither", self.steps))
+            raise self.wrong("steps", "both or neither")
 
     def shapes(self, s: Shapes) -> None:
         _, _, h, w = s.rank("data", 4)
@@ -91,9 +91,6 @@ class MultiBoxPrior(Op):
         found = ext.concat([side for each in corners for side in each], 2)
         found = ext.reshape(found, (1, times(space) * len(forms), 4))
         return fn.minimum(fn.maximum(found, 0), 1) if self.clip else found
-
-    def gradient(self) -> None:
-        return None
 
     def reference(self, data: Array) -> Array:
         space = data.shape[2:]
@@ -126,6 +123,7 @@ class MultiBoxTarget(HostOp):
     minimum_negative_samples: int = param(0, doc="Ignored, as MXNet does.")
     variances: Floats = param((0.1, 0.1, 0.2, 0.2), lengths=(4,), doc="What moves are divided by.")
     types = one_dtype(kinds="f")
+    gradient = Op.without_gradient
 
     def shapes(self, s: Shapes) -> None:
         s["anchor"] = (1, -1, 4)
@@ -166,9 +164,6 @@ class MultiBoxTarget(HostOp):
         chosen[places[order[:count]]] = True
         return chosen
 
-    def gradient(self) -> None:
-        """No gradient flows."""
-
     def compute(self, anchor: Array, label: Array, cls_pred: Array) -> tuple[Array, ...]:
         n = anchor.shape[1]
         moves, mask = np.zeros((2, len(label), n, 4), label.dtype)
@@ -202,6 +197,7 @@ class MultiBoxDetection(HostOp):
     variances: Floats = param((0.1, 0.1, 0.2, 0.2), lengths=(4,), doc="What multiplies moves.")
     nms_topk: int = param(-1, doc="Only so many best boxes are detections; all where not > 0.")
     types = one_dtype(kinds="f")
+    gradient = Op.without_gradient
 
     def shapes(self, s: Shapes) -> None:
         s["anchor"] = (1, -1, 4)
@@ -212,9 +208,6 @@ class MultiBoxDetection(HostOp):
         n = s.need("anchor")[1]
         s["cls_prob"], s["loc_pred"] = (batch, -1, n), (batch, 4 * n)
         s["output"] = (batch, n, 6)
-
-    def gradient(self) -> None:
-        """No gradient flows."""
 
     def compute(self, cls_prob: Array, loc_pred: Array, anchor: Array) -> Array:
         scores = cls_prob[:, 1:].max(1)

@@ -133,6 +133,10 @@ class Op:
     def check(self) -> None:
         """Hook: refuse combinations of fields that are each fine alone (ParamError)."""
 
+    def wrong(self, field: str, expected: object) -> ParamError:
+        """The error that a field is not what was expected."""
+        return ParamError(complaint(self.name, field, expected, getattr(self, field)))
+
     def attrs(self) -> dict[str, str]:
         """The parameters that were given, as the strings MXNet's files hold."""
         return {k: show(v) for k, v in self._given.items()}
@@ -244,6 +248,9 @@ class Op:
             return given.gradients(self, parts, context)
         out_grads, inputs, outputs = parts
         return derive.gradient(self, out_grads, inputs, outputs, context)
+
+    def without_gradient(self) -> None:
+        """What a class says whose gradients are 0: `gradient = Op.without_gradient`."""
 
     @classmethod
     def usual_inputs(cls) -> tuple[str, ...]:

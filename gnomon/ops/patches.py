@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from gnomon.base import ParamError, complaint
 from gnomon.expr import ext
 from gnomon.expr.node import Expr
 from gnomon.ops.infer import UNKNOWN, Shapes, times
@@ -75,8 +74,7 @@ class ColumnsToImage(Patches):
 
     def check(self) -> None:
         if len(self.output_size) != len(self.kernel):
-            expected = f"{len(self.kernel)} numbers, as kernel has"
-            raise ParamError(complaint(self.name, "output_size", expected, self.output_size))
+            raise self.wrong("output_size", f"{len(self.kernel)} numbers, as kernel has")
 
     def shapes(self, s: Shapes) -> None:
         counts = times(self.count(s, self.output_size))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from gnomon.base import GnomonError, ParamError, complaint
@@ -27,13 +25,14 @@ class Proposals(HostOp):
     output_score: bool = param(False, doc="Scores are visible, too.")
     iou_loss: bool = param(False, doc="`bbox_pred` are moves of corners.")
     types = one_dtype(kinds="f")
+    gradient = HostOp.without_gradient
 
     def check(self) -> None:
         for name in ("scales", "ratios"):
             if not getattr(self, name):
                 raise ParamError(complaint(self.name, name, "1 number or more", ()))
         if min(self.ratios) <= 0:
-            raise ParamError(complaint(self.name, "ratios", "numbers above 0", self.ratios))
+            raise self.wrong("ratios", "numbers above 0")
 
     @property
     def num_visible_outputs(self) -> int:
@@ -128,9 +127,6 @@ class Proposals(HostOp):
                 rows[k, :, 1:], found[k, :, 0] = self.best(boxes, scores)
             rows[k, :, 0] = k
         return rows.reshape(-1, 5), found.reshape(-1, 1)
-
-    def gradient(self) -> Any:
-        return None
 
 
 @op("_contrib_Proposal", inputs=("cls_prob", "bbox_pred", "im_info"), outputs=("output", "score"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from gnomon.base import ParamError, complaint
 from gnomon.dtype import int64
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, cast
@@ -23,7 +22,7 @@ class Sequences(Op):
 
     def check(self) -> None:
         if self.axis not in (0, 1):
-            raise ParamError(complaint(self.name, "axis", "0 or 1", self.axis))
+            raise self.wrong("axis", "0 or 1")
 
     def arguments(self) -> tuple[str, ...]:
         return INPUTS if self.use_sequence_length else INPUTS[:1]

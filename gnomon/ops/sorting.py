@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gnomon.base import ParamError, complaint
 from gnomon.dtype import DType, int8
 from gnomon.expr import call, ext
 from gnomon.expr.node import Expr, Scalar, cast
@@ -214,8 +213,7 @@ class TopK(Ordering):
         data = s.need("data")
         length = self.length(data)
         if self.k > length:
-            expected = f"at most {length}, the elements of a row"
-            raise ParamError(complaint(self.name, "k", expected, self.k))
+            raise self.wrong("k", f"at most {length}, the elements of a row")
         for name in self.outputs():
             s[name] = (
                 data

@@ -144,11 +144,12 @@ class CountStored(HostOp):
 
     axis: int | None = param(None, low=0, high=1, doc="0: of each column, 1: of each row.")
     cases = (
-        case([[1.0, 0, 2], [0, 0, 3]], differentiable=()),
-        case([[1.0, 0, 2], [0, 0, 3]], axis=1, differentiable=()),
-        case([[1.0, 0, 2], [0, 0, 3]], axis=0, differentiable=()),
+        case([[1.0, 0, 2], [0, 0, 3]]),
+        case([[1.0, 0, 2], [0, 0, 3]], axis=1),
+        case([[1.0, 0, 2], [0, 0, 3]], axis=0),
     )
     types = fixed_dtypes(output=int64)
+    gradient = Op.without_gradient
 
     def shapes(self, s: Shapes) -> None:
         rows, columns = s.rank("data", 2)
@@ -156,9 +157,6 @@ class CountStored(HostOp):
 
     def compute(self, data: Array) -> Array:
         return np.atleast_1d(np.count_nonzero(data, self.axis))
-
-    def gradient(self) -> None:
-        return None
 
     def reference(self, data: Array) -> Array:
         return np.atleast_1d(np.asarray((data != 0).sum(self.axis)))
@@ -171,8 +169,9 @@ class EdgeId(HostOp):
     What is 0 is not stored where `data` is dense.
     """
 
-    cases = (case([[0, 1.0], [2, 0]], [0, 1, 1.0], [1, 0, 1.0], differentiable=()),)
+    cases = (case([[0, 1.0], [2, 0]], [0, 1, 1.0], [1, 0, 1.0]),)
     types = one_dtype("data", "output")
+    gradient = Op.without_gradient
 
     def shapes(self, s: Shapes) -> None:
         s.rank("data", 2)
@@ -192,6 +191,3 @@ class EdgeId(HostOp):
             expected = f"numbers from 0 to {data.shape[axis] - 1}"
             raise ShapeError(complaint(self.name, name, expected, f"{found.min()}, {found.max()}"))
         return found
-
-    def gradient(self) -> None:
-        return None

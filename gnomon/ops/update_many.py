@@ -70,7 +70,7 @@ class AdamW(Adam):
         scale = one(self.rescale_grad, weight) if isinstance(self.rescale_grad, Expr) else None
         mean, var = states
         if scale is None:
-            raise ParamError(complaint(self.name, "rescale_grad", "an array", self.rescale_grad))
+            raise self.wrong("rescale_grad", "an array")
         new_mean, new_var = self.means(self.clipped(grad * scale), mean, var)
         step = new_mean / (fn.sqrt(new_var) + self.epsilon) * self.lr + weight * self.wd
         valid = fn.logical_and(fn.lt(fn.abs(scale), float("inf")), fn.ne(scale, 0))
@@ -125,6 +125,7 @@ class Many(Op):
     own: ClassVar[dict[str, str]] = {"lrs": "lr", "wds": "wd"}
     shared: ClassVar[tuple[str, ...]] = ()
     interleaved = True
+    gradient = Op.without_gradient
 
     @property
     def count(self) -> int:
@@ -202,9 +203,6 @@ class Many(Op):
             new = one.updates(pair, own, None)
             found |= {len(self.states) * k + number: value for number, value in new.items()}
         return found
-
-    def gradient(self) -> None:
-        return None
 
 
 class WithRates(Many):

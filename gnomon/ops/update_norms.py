@@ -112,6 +112,7 @@ class Phase2(Op):
     lr: float = param(doc="Learning rate.")
     lower_bound: float = param(-1.0, doc="Least length of a weight; none if negative.")
     upper_bound: float = param(-1.0, doc="Greatest length of a weight; none if negative.")
+    gradient = Op.without_gradient
 
     def shapes(self, s: Shapes) -> None:
         s.same("weight", "g", *self.auxiliary(), "output")
@@ -121,9 +122,6 @@ class Phase2(Op):
         """The new weight."""
         ratio = trusted(one(r1, weight), one(r2, weight), self.lower_bound, self.upper_bound)
         return weight - g * ratio * self.lr
-
-    def gradient(self) -> None:
-        return None
 
 
 @op("lamb_update_phase2", inputs=("weight", "g", "r1", "r2"))
@@ -157,6 +155,7 @@ class MultiLars(Op):
     eta: float = param(doc="Factor of the rates.")
     eps: float = param(doc="Added to the lengths.")
     rescale_grad: float = param(1.0, doc="What gradients are multiplied by.")
+    gradient = Op.without_gradient
 
     def forward(self, lrs: Expr, weights: Expr, grads: Expr, wds: Expr) -> Expr:
         size, slope = fn.sqrt(weights), fn.sqrt(grads) * self.rescale_grad
@@ -164,15 +163,13 @@ class MultiLars(Op):
         scaled = lrs * size * self.eta / (slope + wds * size + self.eps)
         return fn.where(valid, scaled, lrs)
 
-    def gradient(self) -> None:
-        return None
-
 
 @op("multi_sum_sq", variadic="num_arrays")
 class MultiSumSq(Op):
     """The sum of squares of each array, as one vector."""
 
     num_arrays: int = count(doc="How many arrays there are.")
+    gradient = Op.without_gradient
 
     def shapes(self, s: Shapes) -> None:
         s["output"] = (self.num_arrays,)
@@ -185,9 +182,6 @@ class MultiSumSq(Op):
         wide = [cast(x, float32) if x.dtype.size < 4 else x for x in args]
         sums = [ext.reduce(x * x, "sum") if x.ndim else x * x for x in wide]
         return ext.concat([cast(ext.reshape(x, (1,)), float32) for x in sums], 0)
-
-    def gradient(self) -> None:
-        return None
 
 
 @op("_contrib_group_adagrad_update", inputs=("weight", "grad", "history"), aux=("history",))

@@ -15,23 +15,6 @@ from gnomon.rnn.rnn import (
     save_checkpoint as save_checkpoint,
     save_rnn_checkpoint as save_rnn_checkpoint,
 )
-from gnomon.rnn.rnn_cell import (
-    BaseConvRNNCell as BaseConvRNNCell,
-    BaseRNNCell as BaseRNNCell,
-    BidirectionalCell as BidirectionalCell,
-    ConvGRUCell as ConvGRUCell,
-    ConvLSTMCell as ConvLSTMCell,
-    ConvRNNCell as ConvRNNCell,
-    DropoutCell as DropoutCell,
-    FusedRNNCell as FusedRNNCell,
-    GRUCell as GRUCell,
-    LSTMCell as LSTMCell,
-    ModifierCell as ModifierCell,
-    ResidualCell as ResidualCell,
-    RNNCell as RNNCell,
-    RNNParams as RNNParams,
-    SequentialRNNCell as SequentialRNNCell,
-    ZoneoutCell as ZoneoutCell,
-)
+from gnomon.rnn.rnn_cell import *
 
 __getattr__, __dir__ = _showing(__name__, ("rnn", "rnn_cell"))

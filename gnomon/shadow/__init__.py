@@ -111,15 +111,7 @@ from gnomon.shadow.functions import (
     vectorized_sort as vectorized_sort,
 )
 from gnomon.shadow.jit import jit as jit
-from gnomon.shadow.kinds import (
-    BinaryMapExp as BinaryMapExp,
-    DotExp as DotExp,
-    ExpInfo as ExpInfo,
-    RValueExp as RValueExp,
-    TernaryMapExp as TernaryMapExp,
-    TransposeExp as TransposeExp,
-    UnaryMapExp as UnaryMapExp,
-)
+from gnomon.shadow.kinds import *
 from gnomon.shadow.language import (
     F as F,
     batch_dot as batch_dot,

@@ -18,6 +18,7 @@ from gnomon.ndarray import NDArray
 from gnomon.ops import registry
 from gnomon.ops.precision import WIDEST, Condition, Precision, wanted
 from gnomon.symbol import Symbol
+from gnomon.symbol.symbol import output_name
 
 Names = Sequence[str]
 
@@ -61,7 +62,6 @@ class _Pass:
         rule = dtypes.float32 if excluded else self.precision.rule(node.op)
         arguments = node.inputs[:count]
         types = [self.types[e] for e in arguments]
-        casts = [*arguments]
         known = [t or dtypes.float32 for t in types]
         found = wanted(rule, known)
         outputs = _outputs(node, found)
@@ -70,7 +70,7 @@ class _Pass:
             outputs = _outputs(node, found) or [None] * node.num_outputs
         inputs = [
             self.made[e] if t is None or t is dtype else self._cast(e, dtype)
-            for e, t, dtype in zip(casts, types, found, strict=True)
+            for e, t, dtype in zip(arguments, types, found, strict=True)
         ]
         states = [self.made[e] for e in node.inputs[count:]]
         new = Node(node.op, node.name, [*inputs, *states], node.attrs)
@@ -82,16 +82,10 @@ class _Pass:
         found = self.casts.get((entry, dtype))
         if found is None:
             op = registry.find("amp_cast").parse({"dtype": dtype.name})
-            name = f"{_named(entry)}_amp_cast_{dtype.name}"
+            name = f"{output_name(entry)}_amp_cast_{dtype.name}"
             node = Node(op, name, (self.made[entry],), {"dtype": dtype.name})
             found = self.casts[entry, dtype] = Entry(node, 0)
         return found
-
-
-def _named(entry: Entry) -> str:
-    """What an entry is called among a symbol's outputs."""
-    node = entry.node
-    return node.name if node.op is None else f"{node.name}_{node.op.outputs()[entry.index]}"
 
 
 def _outputs(node: Node, types: Sequence[DType]) -> list[DType | None] | None:

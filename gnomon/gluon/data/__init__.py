@@ -1,29 +1,14 @@
 """Data sets, the order of their samples, and batches of them."""
 
-from gnomon.gluon.data import dataloader, dataset, sampler, vision
-from gnomon.gluon.data.dataloader import DataLoader
-from gnomon.gluon.data.dataset import ArrayDataset, Dataset, RecordFileDataset, SimpleDataset
-from gnomon.gluon.data.sampler import (
-    BatchSampler,
-    FilterSampler,
-    RandomSampler,
-    Sampler,
-    SequentialSampler,
+from gnomon.compatibility.absent import showing as _showing
+from gnomon.gluon.data import (
+    dataloader as dataloader,
+    dataset as dataset,
+    sampler as sampler,
+    vision as vision,
 )
+from gnomon.gluon.data.dataloader import DataLoader as DataLoader
+from gnomon.gluon.data.dataset import *
+from gnomon.gluon.data.sampler import *
 
-__all__ = [
-    "ArrayDataset",
-    "BatchSampler",
-    "DataLoader",
-    "Dataset",
-    "FilterSampler",
-    "RandomSampler",
-    "RecordFileDataset",
-    "Sampler",
-    "SequentialSampler",
-    "SimpleDataset",
-    "dataloader",
-    "dataset",
-    "sampler",
-    "vision",
-]
+__getattr__, __dir__ = _showing(__name__, ("dataloader", "dataset", "sampler", "vision"))

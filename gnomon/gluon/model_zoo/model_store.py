@@ -6,7 +6,7 @@ import functools
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from gnomon.base import FormatError, MissingFileError, UnknownNameError, nearest
 from gnomon.gluon.utils import check_sha1, download, replace_file
@@ -15,12 +15,14 @@ __all__ = [
     "check_sha1",
     "download",
     "get_model_file",
-    "load_pretrained",
     "named",
     "purge",
     "replace_file",
     "short_hash",
+    "trained",
 ]
+
+Net = TypeVar("Net")
 
 ROOT = str(Path("~") / ".mxnet" / "models")
 # name of a network -> the SHA-1 of MXNet's file of its parameters, or how it begins, as in the
@@ -116,18 +118,21 @@ def get_model_file(name: str, root: str = ROOT) -> str:
     )
 
 
-def load_pretrained(net: Any, name: str, root: str, ctx: Any) -> None:
-    """Give `net` the parameters in the file of `name`.
+def trained(net: Net, pretrained: bool, name: str, root: str, ctx: Any) -> Net:
+    """`net`, if it is to be `pretrained` with the parameters in the file of `name`.
 
     Raises:
         MissingFileError: there is none.
         FormatError: it holds others.
     """
+    if not pretrained:
+        return net
     path = get_model_file(name, root)
     try:
         net.load_parameters(path, ctx=ctx)
     except Exception as error:
         raise FormatError(f"model_zoo: {path} does not hold the parameters of {name}") from error
+    return net
 
 
 def purge(root: str = ROOT) -> None:

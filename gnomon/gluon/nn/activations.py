@@ -10,6 +10,8 @@ from gnomon.gluon.block import HybridBlock
 from gnomon.ground.arguments import Whole
 from gnomon.ops.fields import Field
 
+__all__ = ["ELU", "GELU", "SELU", "Activation", "LeakyReLU", "PReLU", "Swish"]
+
 
 class Activation(HybridBlock):
     """A function of each element: 'relu', 'sigmoid', 'tanh', 'softrelu' or 'softsign'.

@@ -44,15 +44,18 @@ class RecurrentCell(Block):
 
     def begin_state(self, batch_size: int = 0, func: Any = nd.zeros, **kwargs: Any) -> list[Any]:
         """The states before the first step: `func(name=..., shape=..., **kwargs)` for each."""
-        if self._modified:
-            owner = f"{type(self).__name__} {self.name!r}"
-            raise GnomonError(f"{owner}.begin_state: a modifier cell wraps this cell: ask that one")
+        self._refuse_modified()
         states = []
         for info in self.state_info(batch_size):
             self._init_counter += 1
             name = f"{self._prefix}begin_state_{self._init_counter}"
             states.append(func(name=name, **{**info, **kwargs}))
         return states
+
+    def _refuse_modified(self) -> None:
+        if self._modified:
+            owner = f"{type(self).__name__} {self.name!r}"
+            raise GnomonError(f"{owner}.begin_state: a modifier cell wraps this cell: ask that one")
 
     def _begun(self, inputs: Any, rows: int, begin_state: Any) -> Sequence[Any]:
         """The given states, or zeros for so many sequences as these inputs are."""

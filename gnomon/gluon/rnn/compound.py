@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from gnomon.base import GnomonError
 from gnomon.gluon.rnn.base import How, HybridRecurrentCell, RecurrentCell, Unrolled
 from gnomon.gluon.rnn.helpers import _cells_begin_state, _cells_state_info
 from gnomon.gluon.rnn.sequence import (
@@ -28,9 +27,7 @@ class Compound(RecurrentCell):
 
     def begin_state(self, batch_size: int = 0, **kwargs: Any) -> list[Any]:
         """The states of all cells before the first step."""
-        if self._modified:
-            owner = f"{type(self).__name__} {self.name!r}"
-            raise GnomonError(f"{owner}.begin_state: a modifier cell wraps this cell: ask that one")
+        self._refuse_modified()
         return _cells_begin_state(self._children.values(), batch_size=batch_size, **kwargs)
 
     def _dealt(self, states: Sequence[Any]) -> Iterator[tuple[Any, list[Any]]]:

@@ -81,9 +81,7 @@ class ModifierCell(HybridRecurrentCell):
         self, func: Any = nd.zeros, **kwargs: Any
     ) -> list[Any]:
         """The states of the cell before the first step; `batch_size` goes by its name."""
-        if self._modified:
-            owner = f"{type(self).__name__} {self.name!r}"
-            raise GnomonError(f"{owner}.begin_state: a modifier cell wraps this cell: ask that one")
+        self._refuse_modified()
         return self._lent(self.base_cell.begin_state, func=func, **kwargs)
 
     def _lent(self, method: Any, *args: Any, **kwargs: Any) -> Any:

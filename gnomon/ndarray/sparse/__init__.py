@@ -1,36 +1,12 @@
 """Arrays in sparse storage, and operators that know it: `mx.nd.sparse`."""
 
-from gnomon.ndarray.api.functions import attributes
-from gnomon.ndarray.sparse.arrays import BaseSparseNDArray, CSRNDArray, RowSparseNDArray
-from gnomon.ndarray.sparse.creation import (
-    add,
-    array,
-    cast_storage,
-    csr_matrix,
-    divide,
-    empty,
-    gs_retain,
-    multiply,
-    row_sparse_array,
-    subtract,
-    zeros,
+from gnomon.compatibility.absent import public as _public
+from gnomon.ndarray.api.functions import attributes as _attributes
+from gnomon.ndarray.sparse.arrays import (
+    BaseSparseNDArray as BaseSparseNDArray,
+    CSRNDArray as CSRNDArray,
+    RowSparseNDArray as RowSparseNDArray,
 )
+from gnomon.ndarray.sparse.creation import *
 
-__all__ = [
-    "BaseSparseNDArray",
-    "CSRNDArray",
-    "RowSparseNDArray",
-    "add",
-    "array",
-    "cast_storage",
-    "csr_matrix",
-    "divide",
-    "empty",
-    "gs_retain",
-    "multiply",
-    "row_sparse_array",
-    "subtract",
-    "zeros",
-]
-
-__getattr__, __dir__ = attributes("sparse", __all__)
+__getattr__, __dir__ = _attributes("sparse", _public(__name__))

@@ -30,6 +30,7 @@ __all__ = [
     "csr_matrix",
     "divide",
     "empty",
+    "gs_retain",
     "multiply",
     "row_sparse_array",
     "subtract",

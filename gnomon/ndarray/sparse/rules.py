@@ -15,6 +15,7 @@ import numpy as np
 from gnomon.base import Later
 from gnomon.expr.functions.primitive import convert
 from gnomon.graph.storage import GRAPHS, ZERO_SOMETIMES, ZERO_TO_ZERO
+from gnomon.ground.tables import entering
 from gnomon.ndarray.api.methods import cast, copied
 from gnomon.ndarray.core import storage_types
 from gnomon.ndarray.core.array import Array
@@ -42,16 +43,7 @@ else:
 Rule = Callable[[Any, Sequence[Any]], Any]
 
 RULES: dict[str, Rule] = {}
-
-
-def rule(*names: str) -> Callable[[Rule], Rule]:
-    """Enter a function as the rule of these operators."""
-
-    def enter(function: Rule) -> Rule:
-        RULES.update(dict.fromkeys(names, function))
-        return function
-
-    return enter
+rule = entering(RULES)  # of the operators that it names
 
 
 def stored(x: Any) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from gnomon.onnx.families.elementwise import cast
 from gnomon.onnx.reader import OnnxCall, Reader
-from gnomon.onnx.table import Unsupported, reads, writes
+from gnomon.onnx.table import Unsupported, reads, reads_as, writes
 from gnomon.onnx.writer import Call, Writer
 
 _ACTIVATION = {
@@ -26,9 +26,9 @@ def write_activation(w: Writer, x: Call) -> str:
     return w.op(_ACTIVATION[x.op.act_type], *x.inputs)
 
 
-@reads("Softplus", elementwise=True)
-def read_softplus(r: Reader, n: OnnxCall) -> Any:
-    return r.op("Activation", n.symbol(), act_type="softrelu")
+reads_as("Softplus", "Activation", act_type="softrelu")
+reads_as("LeakyRelu", "LeakyReLU", act_type="leaky", slope=("alpha", 0.01))
+reads_as("Elu", "LeakyReLU", act_type="elu", slope=("alpha", 1.0))
 
 
 @writes("LeakyReLU", "LeakyRelu Elu Selu PRelu Reshape Div Erf Add Mul")
@@ -49,16 +49,6 @@ def write_leaky(w: Writer, x: Call) -> str:
         return w.op("Elu", data, alpha=op.slope)
     slope = op.slope if kind == "leaky" else (op.lower_bound + op.upper_bound) / 2
     return w.op("LeakyRelu", data, alpha=slope)
-
-
-@reads("LeakyRelu", elementwise=True)
-def read_leaky(r: Reader, n: OnnxCall) -> Any:
-    return r.op("LeakyReLU", n.symbol(), act_type="leaky", slope=n.attr("alpha", 0.01))
-
-
-@reads("Elu", elementwise=True)
-def read_elu(r: Reader, n: OnnxCall) -> Any:
-    return r.op("LeakyReLU", n.symbol(), act_type="elu", slope=n.attr("alpha", 1.0))
 
 
 @reads("Selu", elementwise=True)

@@ -9,7 +9,7 @@ import numpy as np
 from gnomon.onnx.fold import bounded
 from gnomon.onnx.library import element
 from gnomon.onnx.reader import OnnxCall, Reader, dtype_of
-from gnomon.onnx.table import Unsupported, reads, writes
+from gnomon.onnx.table import Unsupported, reads, writes, writes_as
 from gnomon.onnx.writer import Call, Writer, fixed
 
 
@@ -79,14 +79,8 @@ def write_normal(w: Writer, x: Call) -> str:
     return w.op("RandomNormal", shape=shape, dtype=element(x.out_dtype()), **given)
 
 
-@writes("_random_uniform_like", "RandomUniformLike")
-def write_uniform_like(w: Writer, x: Call) -> str:
-    return w.op("RandomUniformLike", *x.inputs, low=float(x.op.low), high=float(x.op.high))
-
-
-@writes("_random_normal_like", "RandomNormalLike")
-def write_normal_like(w: Writer, x: Call) -> str:
-    return w.op("RandomNormalLike", *x.inputs, mean=float(x.op.loc), scale=float(x.op.scale))
+writes_as("_random_uniform_like", "RandomUniformLike", low="low", high="high")
+writes_as("_random_normal_like", "RandomNormalLike", mean="loc", scale="scale")
 
 
 def _random(n: OnnxCall, **names: Any) -> dict[str, Any]:

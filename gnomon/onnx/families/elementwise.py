@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from gnomon.onnx.reader import OnnxCall, Reader, dtype_of
-from gnomon.onnx.table import Unsupported, pair, reads, writes
+from gnomon.onnx.table import Unsupported, pair, reads, writes, writes_as
 from gnomon.onnx.writer import Call, Writer
 
 for _name, _onnx in {
@@ -145,15 +145,7 @@ def read_clip(r: Reader, n: OnnxCall) -> Any:
     return x if x is not n.symbol() else n.value(0)
 
 
-@writes("hard_sigmoid", "HardSigmoid")
-def write_hard_sigmoid(w: Writer, x: Call) -> str:
-    return w.op("HardSigmoid", *x.inputs, alpha=x.op.alpha, beta=x.op.beta)
-
-
-@reads("HardSigmoid", elementwise=True)
-def read_hard_sigmoid(r: Reader, n: OnnxCall) -> Any:
-    alpha, beta = n.attr("alpha", 0.2), n.attr("beta", 0.5)
-    return r.op("hard_sigmoid", n.symbol(), alpha=alpha, beta=beta)
+pair("hard_sigmoid", "HardSigmoid", alpha=("alpha", 0.2), beta=("beta", 0.5))
 
 
 @writes("smooth_l1", "Abs Mul Sub Less Where")
@@ -302,9 +294,7 @@ def write_hypot(w: Writer, x: Call) -> str:
     return w.op("Sqrt", w.op("Add", w.op("Mul", a, a), w.op("Mul", b, b)))
 
 
-@writes("add_n", "Sum")
-def write_add_n(w: Writer, x: Call) -> str:
-    return w.op("Sum", *x.inputs)
+writes_as("add_n", "Sum")
 
 
 @reads("Sum", elementwise=True)

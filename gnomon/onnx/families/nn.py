@@ -40,7 +40,7 @@ def read_gemm(r: Reader, n: OnnxCall) -> Any:
             weight = n.symbol(1) if tb else r.variable(f"{n.value(1).name}_T", b.T)
             extra = [n.symbol(2)] if n.has(2) else []
             given = {"num_hidden": hidden, "no_bias": not extra, "flatten": False}
-            return r.op("FullyConnected", a, weight, *extra, label=n.name, **given)
+            return r.op("FullyConnected", a, weight, *extra, **given)
     product = r.op("dot", a, n.symbol(1), transpose_a=bool(ta), transpose_b=bool(tb))
     product = r.op("_mul_scalar", product, scalar=alpha) if alpha != 1 else product
     if not n.has(2):
@@ -161,7 +161,7 @@ def read_conv(r: Reader, n: OnnxCall) -> Any:
     given = {"stride": how.stride, "dilate": how.dilate, "pad": pad}
     given |= {"num_filter": shape[0], "num_group": n.attr("group", 1), "no_bias": not n.has(2)}
     inputs = [x, weight, *([n.symbol(2)] if n.has(2) else [])]
-    return r.op("Convolution", *inputs, label=n.name, kernel=tuple(kernel), **given)
+    return r.op("Convolution", *inputs, kernel=tuple(kernel), **given)
 
 
 @reads("ConvTranspose")
@@ -188,7 +188,7 @@ def read_conv_transpose(r: Reader, n: OnnxCall) -> Any:
     inputs = [n.symbol(), n.symbol(1), *([n.symbol(2)] if n.has(2) else [])]
     if begin == end and min((*begin, *adj)) >= 0:
         given |= {"pad": begin, "adj": adj}
-        return r.op("Deconvolution", *inputs, label=n.name, kernel=tuple(kernel), **given)
+        return r.op("Deconvolution", *inputs, kernel=tuple(kernel), **given)
     whole = r.op(
         "Deconvolution",
         *inputs,
@@ -282,9 +282,7 @@ def _read_global(kind: str) -> Any:
         if not 3 <= rank <= 5:
             raise Unsupported(f"{rank - 2} axes of space")
         kernel = (1,) * (rank - 2)
-        return r.op(
-            "Pooling", x, label=n.name, global_pool=True, pool_type=kind, kernel=kernel, **more
-        )
+        return r.op("Pooling", x, global_pool=True, pool_type=kind, kernel=kernel, **more)
 
     return read
 
@@ -307,7 +305,7 @@ def _plain(r: Reader, n: OnnxCall, how: Windows, kind: str, **more: Any) -> Any:
             return None
     given = {"kernel": how.kernel, "stride": how.stride, "pad": how.begin, "pool_type": kind}
     convention = "full" if ceil else "valid"
-    return r.op("Pooling", n.symbol(), label=n.name, pooling_convention=convention, **given, **more)
+    return r.op("Pooling", n.symbol(), pooling_convention=convention, **given, **more)
 
 
 def columns(r: Reader, x: Any, how: Windows, counts: Sequence[int]) -> Any:

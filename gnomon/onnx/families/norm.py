@@ -9,7 +9,7 @@ import numpy as np
 
 from gnomon.onnx.families.reduce import reduce
 from gnomon.onnx.reader import OnnxCall, Reader, normal
-from gnomon.onnx.table import Unsupported, reads, writes
+from gnomon.onnx.table import Unsupported, pair, reads, writes, writes_as
 from gnomon.onnx.writer import Call, Writer
 
 
@@ -50,9 +50,7 @@ def read_batch_norm(r: Reader, n: OnnxCall) -> Any:
         r.states |= {s.name for s in states}
         momentum = n.attr("momentum", 0.9)
         given = {"eps": eps, "momentum": momentum, "fix_gamma": False, "use_global_stats": False}
-        return r.op(
-            "BatchNorm", n.symbol(), n.symbol(1), n.symbol(2), *states, label=n.name, **given
-        )
+        return r.op("BatchNorm", n.symbol(), n.symbol(1), n.symbol(2), *states, **given)
     gamma, beta, mean, var = (per_channel(r, n.symbol(k), n.rank()) for k in (1, 2, 3, 4))
     away = r.op("broadcast_sub", n.symbol(), mean)
     scale = r.op("broadcast_mul", gamma, r.op("rsqrt", r.op("_plus_scalar", var, scalar=eps)))
@@ -101,7 +99,7 @@ def read_layer_norm(r: Reader, n: OnnxCall) -> Any:
     rank = n.rank()
     if axis == rank - 1 and n.has(2) and n.outputs == 1 and n.rank(1) == n.rank(2) == 1:
         given = {"axis": -1, "eps": eps}
-        return r.op("LayerNorm", x, n.symbol(1), n.symbol(2), label=n.name, **given)
+        return r.op("LayerNorm", x, n.symbol(1), n.symbol(2), **given)
     y, mean, inverse = normalized(r, x, range(axis, rank), eps)
     y = r.op("broadcast_mul", y, n.symbol(1))
     y = r.op("broadcast_add", y, n.symbol(2)) if n.has(2) else y
@@ -117,14 +115,7 @@ def read_rms_norm(r: Reader, n: OnnxCall) -> Any:
     return r.op("broadcast_mul", r.op("broadcast_mul", x, inverse), n.symbol(1))
 
 
-@writes("InstanceNorm", "InstanceNormalization")
-def write_instance_norm(w: Writer, x: Call) -> str:
-    return w.op("InstanceNormalization", *x.inputs, epsilon=x.op.eps)
-
-
-@reads("InstanceNormalization")
-def read_instance_norm(r: Reader, n: OnnxCall) -> Any:
-    return r.op("InstanceNorm", *n.symbols(), label=n.name, eps=n.attr("epsilon", 1e-5))
+pair("InstanceNorm", "InstanceNormalization", eps=("epsilon", 1e-5))
 
 
 @writes("GroupNorm", "Reshape InstanceNormalization Shape")
@@ -171,10 +162,7 @@ def read_lp(r: Reader, n: OnnxCall) -> Any:
     return r.op("broadcast_div", x, r.op("elemwise_add", length, zero))
 
 
-@writes("LRN", "LRN")
-def write_lrn(w: Writer, x: Call) -> str:
-    given = {"alpha": x.op.alpha, "beta": x.op.beta, "bias": x.op.knorm, "size": x.op.nsize}
-    return w.op("LRN", *x.inputs, **given)
+writes_as("LRN", "LRN", alpha="alpha", beta="beta", bias="knorm", size="nsize")
 
 
 @reads("LRN")

@@ -122,7 +122,7 @@ def _read_rnn(kind: str) -> Any:
         vector = r.variable(f"{n.value(1).name}_parameters", _parameters(n, mode))
         given = {"state_size": size, "num_layers": 1, "mode": mode, "state_outputs": True}
         given |= {"bidirectional": count == 2, **flipped}
-        made = r.op("RNN", x, vector, *states, *lengths, label=n.name, **given)
+        made = r.op("RNN", x, vector, *states, *lengths, **given)
         return _results(r, n, list(made), count, size, lengths)
 
     return read

@@ -9,7 +9,7 @@ import numpy as np
 
 from gnomon.onnx import fold
 from gnomon.onnx.reader import UNKNOWN, OnnxCall, Reader, Scalar, normal
-from gnomon.onnx.table import Unsupported, reads, writes
+from gnomon.onnx.table import Unsupported, reads, writes, writes_as
 from gnomon.onnx.writer import Call, Writer, fixed
 
 
@@ -18,9 +18,7 @@ def write_reshape(w: Writer, x: Call) -> str:
     return w.reshape(x.inputs[0], x.shape(), x.out_shape())
 
 
-@writes("Flatten", "Flatten")
-def write_flatten(w: Writer, x: Call) -> str:
-    return w.op("Flatten", *x.inputs)
+writes_as("Flatten", "Flatten")
 
 
 @writes("reshape_like", "Shape Reshape")
@@ -125,9 +123,7 @@ def read_transpose(r: Reader, n: OnnxCall) -> Any:
     return n.value(0) if n.rank() == 0 else r.op("transpose", n.symbol(), axes=n.attr("perm", ()))
 
 
-@writes("shape_array", "Shape")
-def write_shape(w: Writer, x: Call) -> str:
-    return w.op("Shape", *x.inputs)
+writes_as("shape_array", "Shape")
 
 
 @writes("size_array", "Size Reshape")
@@ -150,9 +146,7 @@ def read_size(r: Reader, n: OnnxCall) -> Any:
 # joining and cutting ---------------------------------------------------------------------------
 
 
-@writes("Concat _rnn_param_concat", "Concat")
-def write_concat(w: Writer, x: Call) -> str:
-    return w.op("Concat", *x.inputs, axis=x.op.dim)
+writes_as("Concat _rnn_param_concat", "Concat", axis="dim")
 
 
 @reads("Concat")
@@ -376,9 +370,7 @@ def read_depth_to_space(r: Reader, n: OnnxCall) -> Any:
     return r.op("Reshape", turned, shape=(batch, inner, height * size, width * size))
 
 
-@writes("space_to_depth", "SpaceToDepth")
-def write_space_to_depth(w: Writer, x: Call) -> str:
-    return w.op("SpaceToDepth", *x.inputs, blocksize=x.op.block_size)
+writes_as("space_to_depth", "SpaceToDepth", blocksize="block_size")
 
 
 @reads("SpaceToDepth")

@@ -10,7 +10,7 @@ from gnomon.onnx.families.elementwise import cast
 from gnomon.onnx.families.nn import transposed
 from gnomon.onnx.families.resample import matrix, nearest
 from gnomon.onnx.reader import OnnxCall, Reader, normal
-from gnomon.onnx.table import Unsupported, reads, writes
+from gnomon.onnx.table import Unsupported, reads, writes, writes_as
 from gnomon.onnx.writer import Call, Writer, fixed
 
 
@@ -222,10 +222,7 @@ def read_roi_align(r: Reader, n: OnnxCall) -> Any:
     return r.op("_contrib_ROIAlign", n.symbol(), rois, pooled_size=size, sample_ratio=ratio, **how)
 
 
-@writes("ROIPooling", "MaxRoiPool")
-def write_roi_pooling(w: Writer, x: Call) -> str:
-    how = {"pooled_shape": x.op.pooled_size, "spatial_scale": float(x.op.spatial_scale)}
-    return w.op("MaxRoiPool", *x.inputs, **how)
+writes_as("ROIPooling", "MaxRoiPool", pooled_shape="pooled_size", spatial_scale="spatial_scale")
 
 
 @reads("MaxRoiPool")

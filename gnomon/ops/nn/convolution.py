@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from gnomon.base import ParamError, complaint
 from gnomon.dtype import float32
 from gnomon.expr import call, ext
 from gnomon.expr.node import Expr
@@ -41,11 +40,9 @@ class Convolution(Op):
         window.per_axis(self, "dilate", 1, len(self.kernel))
         window.per_axis(self, "pad", 0, len(self.kernel))
         if self.num_filter % self.num_group:
-            expected = f"a multiple of num_group, {self.num_group}"
-            raise ParamError(complaint(self.name, "num_filter", expected, self.num_filter))
+            raise self.wrong("num_filter", f"a multiple of num_group, {self.num_group}")
         if self.layout and len(self.layout) != len(self.kernel) + 2:
-            expected = f"a layout of {len(self.kernel) + 2} axes"
-            raise ParamError(complaint(self.name, "layout", expected, self.layout))
+            raise self.wrong("layout", f"a layout of {len(self.kernel) + 2} axes")
 
     def arguments(self) -> tuple[str, ...]:
         return ("data", "weight") if self.no_bias else ("data", "weight", "bias")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from gnomon.base import ParamError, complaint
 from gnomon.expr import ext
 from gnomon.expr.call.conv import ConvolutionData, Geometry
 from gnomon.expr.node import Expr
@@ -41,13 +40,11 @@ class Deconvolution(Op):
         if any(self.target_shape):
             window.per_axis(self, "target_shape", 1, len(self.kernel))
         elif not self.adds_no_window(self.adj):
-            expected = f"numbers below stride, {self.strides}"
-            raise ParamError(complaint(self.name, "adj", expected, self.adj))
+            raise self.wrong("adj", f"numbers below stride, {self.strides}")
         if self.layout not in (None, window.DEFAULT_LAYOUT[len(self.kernel)]):
-            raise ParamError(complaint(self.name, "layout", "channels first", self.layout))
+            raise self.wrong("layout", "channels first")
         if self.num_filter % self.num_group:
-            expected = f"a multiple of num_group, {self.num_group}"
-            raise ParamError(complaint(self.name, "num_filter", expected, self.num_filter))
+            raise self.wrong("num_filter", f"a multiple of num_group, {self.num_group}")
 
     @property
     def strides(self) -> window.Sizes:

@@ -22,10 +22,7 @@ class Dropout(Op):
     mode: str = param("training", choices=("always", "training"), doc="When elements are dropped.")
     axes: Dims = param((), doc="Axes along which all elements share one fate.")
     cudnn_off: bool | None = param(False, doc="No meaning here.")
-
-    @property
-    def num_visible_outputs(self) -> int:
-        return 1
+    num_visible_outputs = 1
 
     def mask_shape(self, data: Shape) -> Shape:
         """`data` with size 1 along the shared axes."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from gnomon.base import ParamError, complaint
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr
 from gnomon.ops.create import full
@@ -29,11 +28,11 @@ class LeakyReLU(Op):
     slope: float = param(0.25, doc="Slope below 0, for leaky and elu.")
     lower_bound: float = param(0.125, doc="Least slope of rrelu.")
     upper_bound: float = param(0.334, doc="Greatest slope of rrelu.")
+    num_visible_outputs = 1
 
     def check(self) -> None:
         if self.lower_bound > self.upper_bound:
-            expected = f"at least lower_bound, {self.lower_bound}"
-            raise ParamError(complaint(self.name, "upper_bound", expected, self.upper_bound))
+            raise self.wrong("upper_bound", f"at least lower_bound, {self.lower_bound}")
 
     def numbers(self) -> dict[str, float]:
         return {"slope": self.slope} if self.act_type in ("leaky", "elu") else {}
@@ -47,10 +46,6 @@ class LeakyReLU(Op):
 
     def outputs(self) -> tuple[str, ...]:
         return ("output", "mask") if self.act_type == "rrelu" else ("output",)
-
-    @property
-    def num_visible_outputs(self) -> int:
-        return 1
 
     @property
     def num_heads(self) -> int:

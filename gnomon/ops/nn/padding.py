@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from gnomon.base import ParamError, complaint
 from gnomon.expr import ext
 from gnomon.expr.node import Expr
 from gnomon.ops.infer import UNKNOWN, Shapes
@@ -21,8 +20,7 @@ class Pad(Op):
 
     def check(self) -> None:
         if len(self.pad_width) % 2:
-            expected = "two numbers for each axis"
-            raise ParamError(complaint(self.name, "pad_width", expected, self.pad_width))
+            raise self.wrong("pad_width", "two numbers for each axis")
 
     @property
     def widths(self) -> list[tuple[int, int]]:

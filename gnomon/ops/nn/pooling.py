@@ -46,7 +46,7 @@ class Pooling(Op):
         if self.global_pool:
             return
         if not 1 <= len(self.kernel) <= 3:
-            raise ParamError(complaint(self.name, "kernel", "1, 2 or 3 numbers", self.kernel))
+            raise self.wrong("kernel", "1, 2 or 3 numbers")
         window.per_axis(self, "stride", 1, len(self.kernel))
         pad = self.pads(len(self.kernel))
         adds = self.pool_type in ("sum", "lp")  # a window without elements has a sum, 0

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gnomon.base import ParamError, complaint
 from gnomon.dtype import int64
 from gnomon.native.serve import served
 from gnomon.ops.case import case
@@ -93,7 +92,7 @@ class Correlation(HostOp):
 
     def check(self) -> None:
         if self.kernel_size % 2 == 0:
-            raise ParamError(complaint(self.name, "kernel_size", "an odd size", self.kernel_size))
+            raise self.wrong("kernel_size", "an odd size")
 
     @property
     def steps(self) -> list[int]:

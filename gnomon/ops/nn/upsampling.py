@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from gnomon.base import ParamError, complaint
 from gnomon.expr import ext
 from gnomon.expr.node import Expr
 from gnomon.ops.infer import UNKNOWN, Shapes
@@ -40,7 +39,7 @@ class UpSampling(Op):
 
     def check(self) -> None:
         if self.sample_type == "bilinear" and self.num_filter < 1:
-            raise ParamError(complaint(self.name, "num_filter", "the channels", self.num_filter))
+            raise self.wrong("num_filter", "the channels")
 
     def shapes(self, s: Shapes) -> None:
         if self.sample_type == "bilinear":

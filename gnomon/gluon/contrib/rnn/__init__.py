@@ -12,10 +12,6 @@ from gnomon.gluon.contrib.rnn.conv_rnn_cell import (
     Conv3DLSTMCell as Conv3DLSTMCell,
     Conv3DRNNCell as Conv3DRNNCell,
 )
-from gnomon.gluon.contrib.rnn.rnn_cell import (
-    LSTMPCell as LSTMPCell,
-    VariationalDropoutCell as VariationalDropoutCell,
-    dynamic_unroll as dynamic_unroll,
-)
+from gnomon.gluon.contrib.rnn.rnn_cell import *
 
 __getattr__, __dir__ = _showing(__name__)

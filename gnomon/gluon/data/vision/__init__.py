@@ -1,24 +1,7 @@
 """Data sets of images in local files, and transforms of images."""
 
-from gnomon.gluon.data.vision import datasets, transforms
-from gnomon.gluon.data.vision.datasets import (
-    CIFAR10,
-    CIFAR100,
-    MNIST,
-    FashionMNIST,
-    ImageFolderDataset,
-    ImageListDataset,
-    ImageRecordDataset,
-)
+from gnomon.compatibility.absent import showing as _showing
+from gnomon.gluon.data.vision import datasets as datasets, transforms as transforms
+from gnomon.gluon.data.vision.datasets import *
 
-__all__ = [
-    "CIFAR10",
-    "CIFAR100",
-    "MNIST",
-    "FashionMNIST",
-    "ImageFolderDataset",
-    "ImageListDataset",
-    "ImageRecordDataset",
-    "datasets",
-    "transforms",
-]
+__getattr__, __dir__ = _showing(__name__, ("datasets", "transforms"))

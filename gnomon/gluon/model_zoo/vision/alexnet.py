@@ -7,7 +7,7 @@ from typing import Any
 from gnomon.context import cpu
 from gnomon.gluon import nn
 from gnomon.gluon.block import HybridBlock  # noqa: F401  MXNet's has it
-from gnomon.gluon.model_zoo.model_store import ROOT, load_pretrained
+from gnomon.gluon.model_zoo.model_store import ROOT, trained
 from gnomon.gluon.model_zoo.vision.network import Network
 
 __all__ = ["AlexNet", "alexnet"]
@@ -50,7 +50,4 @@ def alexnet(
     **kwargs: Any,
 ) -> AlexNet:
     """AlexNet; `pretrained` reads its parameters from the folder `root`."""
-    net = AlexNet(**kwargs)
-    if pretrained:
-        load_pretrained(net, "alexnet", root, ctx)
-    return net
+    return trained(AlexNet(**kwargs), pretrained, "alexnet", root, ctx)

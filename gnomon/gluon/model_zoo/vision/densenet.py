@@ -9,7 +9,7 @@ from gnomon.context import cpu
 from gnomon.gluon import nn
 from gnomon.gluon.block import HybridBlock
 from gnomon.gluon.contrib.nn import HybridConcurrent, Identity
-from gnomon.gluon.model_zoo.model_store import ROOT, load_pretrained, named
+from gnomon.gluon.model_zoo.model_store import ROOT, named, trained
 from gnomon.gluon.model_zoo.vision.network import Network, beside, chain, relu
 
 # number of layers -> first channels, channels a layer, layers of each block
@@ -94,10 +94,8 @@ def get_densenet(
     if num_layers not in densenet_spec:
         expected = f"one of {sorted(densenet_spec)}"
         raise ParamError(complaint("get_densenet", "num_layers", expected, num_layers))
-    net = DenseNet(*densenet_spec[num_layers], **kwargs)
-    if pretrained:
-        load_pretrained(net, f"densenet{num_layers}", root, ctx)
-    return net
+    net, name = DenseNet(*densenet_spec[num_layers], **kwargs), f"densenet{num_layers}"
+    return trained(net, pretrained, name, root, ctx)
 
 
 densenet121 = named("densenet121", get_densenet, 121)

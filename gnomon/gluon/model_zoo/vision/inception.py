@@ -8,7 +8,7 @@ from gnomon.context import cpu
 from gnomon.gluon import nn
 from gnomon.gluon.block import HybridBlock  # noqa: F401  MXNet's has it
 from gnomon.gluon.contrib.nn import HybridConcurrent
-from gnomon.gluon.model_zoo.model_store import ROOT, load_pretrained
+from gnomon.gluon.model_zoo.model_store import ROOT, trained
 from gnomon.gluon.model_zoo.vision.network import Network, beside, chain, relu
 
 __all__ = ["Inception3", "inception_v3", "make_aux"]
@@ -125,7 +125,4 @@ def inception_v3(
     **kwargs: Any,
 ) -> Inception3:
     """Inception version 3; `pretrained` reads its parameters from the folder `root`."""
-    net = Inception3(**kwargs)
-    if pretrained:
-        load_pretrained(net, "inceptionv3", root, ctx)
-    return net
+    return trained(Inception3(**kwargs), pretrained, "inceptionv3", root, ctx)

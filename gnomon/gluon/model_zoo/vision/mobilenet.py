@@ -7,7 +7,7 @@ from typing import Any
 from gnomon.context import cpu
 from gnomon.gluon import nn
 from gnomon.gluon.block import HybridBlock
-from gnomon.gluon.model_zoo.model_store import ROOT, load_pretrained, named
+from gnomon.gluon.model_zoo.model_store import ROOT, named, trained
 from gnomon.gluon.model_zoo.vision.network import Network, chain, relu
 
 # channels between the two convolutions of a pair, channels after it, stride
@@ -133,10 +133,8 @@ def get_mobilenet(
     **kwargs: Any,
 ) -> MobileNet:
     """MobileNet of a width; `pretrained` reads its parameters from the folder `root`."""
-    net = MobileNet(multiplier, **kwargs)
-    if pretrained:
-        load_pretrained(net, f"mobilenet{_version(multiplier)}", root, ctx)
-    return net
+    net, name = MobileNet(multiplier, **kwargs), f"mobilenet{_version(multiplier)}"
+    return trained(net, pretrained, name, root, ctx)
 
 
 def get_mobilenet_v2(
@@ -147,10 +145,8 @@ def get_mobilenet_v2(
     **kwargs: Any,
 ) -> MobileNetV2:
     """MobileNetV2 of a width; `pretrained` reads its parameters from the folder `root`."""
-    net = MobileNetV2(multiplier, **kwargs)
-    if pretrained:
-        load_pretrained(net, f"mobilenetv2_{_version(multiplier)}", root, ctx)
-    return net
+    net, name = MobileNetV2(multiplier, **kwargs), f"mobilenetv2_{_version(multiplier)}"
+    return trained(net, pretrained, name, root, ctx)
 
 
 mobilenet0_25 = named("mobilenet0_25", get_mobilenet, 0.25)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
 from gnomon.base import ParamError, complaint, nearest
+from gnomon.compatibility.absent import public
 from gnomon.gluon.model_zoo.vision import densenet, mobilenet, resnet, squeezenet, vgg
 from gnomon.gluon.model_zoo.vision.alexnet import alexnet
 from gnomon.gluon.model_zoo.vision.inception import inception_v3
@@ -64,5 +64,5 @@ def attributes(name: str) -> Any:
 
 
 def listed() -> list[str]:
-    """What `dir(vision)` shows: every network too."""
-    return sorted({*vars(sys.modules[VISION]), *FUNCTIONS})
+    """The public names of `vision`: what it imports, and every network."""
+    return sorted({*public(VISION), *FUNCTIONS})

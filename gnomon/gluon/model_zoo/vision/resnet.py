@@ -8,7 +8,7 @@ from gnomon.base import ParamError, complaint, shown
 from gnomon.context import cpu
 from gnomon.gluon import nn
 from gnomon.gluon.block import HybridBlock
-from gnomon.gluon.model_zoo.model_store import ROOT, load_pretrained, named
+from gnomon.gluon.model_zoo.model_store import ROOT, named, trained
 from gnomon.gluon.model_zoo.vision.network import Network, chain, relu
 
 
@@ -18,14 +18,8 @@ def _conv3x3(channels: int, stride: int, in_channels: int) -> nn.Conv2D:
     )
 
 
-def _shortcut(channels: int, stride: int, in_channels: int) -> nn.Conv2D:
-    """The convolution that gives the input the shape of the output."""
-    how = {"strides": stride, "use_bias": False, "in_channels": in_channels}
-    return nn.Conv2D(channels, kernel_size=1, **how)
-
-
-class BlockV1(HybridBlock):
-    """What residual blocks of version 1 share: a body, and a shortcut where shapes differ.
+class Residual(HybridBlock):
+    """What residual blocks share: layers, and a shortcut where shapes differ.
 
     Args:
         channels: of the output.
@@ -43,14 +37,23 @@ class BlockV1(HybridBlock):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.body = chain(*self._layers(channels, stride, in_channels))
-        self.downsample = None
-        if downsample:
-            self.downsample = chain(_shortcut(channels, stride, in_channels), nn.BatchNorm())
+        self._fill(channels, stride, in_channels)
+        self.downsample = self._shortcut(channels, stride, in_channels) if downsample else None
 
-    def _layers(self, channels: int, stride: int, in_channels: int) -> tuple[HybridBlock, ...]:
-        """Those of the body."""
+    def _fill(self, channels: int, stride: int, in_channels: int) -> None:
+        """Make the layers."""
         raise NotImplementedError(f"{type(self).__name__}: says nothing of its layers")
+
+    def _shortcut(self, channels: int, stride: int, in_channels: int) -> HybridBlock:
+        """What the input goes through before it is added."""
+        return nn.Conv2D(channels, 1, stride, use_bias=False, in_channels=in_channels)
+
+
+class BlockV1(Residual):
+    """A residual block of version 1: the activation follows the sum."""
+
+    def _shortcut(self, channels: int, stride: int, in_channels: int) -> HybridBlock:
+        return chain(super()._shortcut(channels, stride, in_channels), nn.BatchNorm())
 
     def _parts(self, x: Any) -> tuple[Any, Any]:
         """The body's output, and what is added to it."""
@@ -61,9 +64,9 @@ class BlockV1(HybridBlock):
 class BasicBlockV1(BlockV1):
     """Two 3x3 convolutions."""
 
-    def _layers(self, channels: int, stride: int, in_channels: int) -> tuple[HybridBlock, ...]:
+    def _fill(self, channels: int, stride: int, in_channels: int) -> None:
         first, second = _conv3x3(channels, stride, in_channels), _conv3x3(channels, 1, channels)
-        return first, nn.BatchNorm(), relu(), second, nn.BatchNorm()
+        self.body = chain(first, nn.BatchNorm(), relu(), second, nn.BatchNorm())
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         out, residual = self._parts(x)
@@ -73,9 +76,9 @@ class BasicBlockV1(BlockV1):
 class BottleneckV1(BlockV1):
     """Narrow, convolve, widen."""
 
-    def _layers(self, channels: int, stride: int, in_channels: int) -> tuple[HybridBlock, ...]:
+    def _fill(self, channels: int, stride: int, in_channels: int) -> None:
         narrow = channels // 4
-        return (
+        self.body = chain(
             *(nn.Conv2D(narrow, kernel_size=1, strides=stride), nn.BatchNorm(), relu()),
             *(_conv3x3(narrow, 1, narrow), nn.BatchNorm(), relu()),
             *(nn.Conv2D(channels, kernel_size=1, strides=1), nn.BatchNorm()),
@@ -86,23 +89,14 @@ class BottleneckV1(BlockV1):
         return F.Activation(out + residual, act_type="relu")
 
 
-class BasicBlockV2(HybridBlock):
-    """Two 3x3 convolutions, each after normalization and activation; arguments as `BlockV1`."""
+class BasicBlockV2(Residual):
+    """Two 3x3 convolutions, each after normalization and activation."""
 
-    def __init__(
-        self,
-        channels: int,
-        stride: int,
-        downsample: bool = False,
-        in_channels: int = 0,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
+    def _fill(self, channels: int, stride: int, in_channels: int) -> None:
         self.bn1 = nn.BatchNorm()
         self.conv1 = _conv3x3(channels, stride, in_channels)
         self.bn2 = nn.BatchNorm()
         self.conv2 = _conv3x3(channels, 1, channels)
-        self.downsample = _shortcut(channels, stride, in_channels) if downsample else None
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         out = F.Activation(self.bn1(x), act_type="relu")
@@ -112,18 +106,10 @@ class BasicBlockV2(HybridBlock):
         return out + residual
 
 
-class BottleneckV2(HybridBlock):
-    """Narrow, convolve, widen, each after normalization and activation; as `BlockV1`."""
+class BottleneckV2(Residual):
+    """Narrow, convolve, widen, each after normalization and activation."""
 
-    def __init__(
-        self,
-        channels: int,
-        stride: int,
-        downsample: bool = False,
-        in_channels: int = 0,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
+    def _fill(self, channels: int, stride: int, in_channels: int) -> None:
         narrow = channels // 4
         self.bn1 = nn.BatchNorm()
         self.conv1 = nn.Conv2D(narrow, kernel_size=1, strides=1, use_bias=False)
@@ -131,7 +117,6 @@ class BottleneckV2(HybridBlock):
         self.conv2 = _conv3x3(narrow, stride, narrow)
         self.bn3 = nn.BatchNorm()
         self.conv3 = nn.Conv2D(channels, kernel_size=1, strides=1, use_bias=False)
-        self.downsample = _shortcut(channels, stride, in_channels) if downsample else None
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         out = F.Activation(self.bn1(x), act_type="relu")
@@ -257,9 +242,7 @@ def get_resnet(
     kind, layers, channels = resnet_spec[num_layers]
     block = resnet_block_versions[version - 1][kind]
     net = resnet_net_versions[version - 1](block, layers, channels, **kwargs)
-    if pretrained:
-        load_pretrained(net, f"resnet{num_layers}_v{version}", root, ctx)
-    return net
+    return trained(net, pretrained, f"resnet{num_layers}_v{version}", root, ctx)
 
 
 resnet18_v1 = named("resnet18_v1", get_resnet, 1, 18)

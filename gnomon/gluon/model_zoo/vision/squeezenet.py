@@ -9,7 +9,7 @@ from gnomon.context import cpu
 from gnomon.gluon import nn
 from gnomon.gluon.block import HybridBlock  # noqa: F401  MXNet's has it
 from gnomon.gluon.contrib.nn import HybridConcurrent  # noqa: F401  the same
-from gnomon.gluon.model_zoo.model_store import ROOT, load_pretrained, named
+from gnomon.gluon.model_zoo.model_store import ROOT, named, trained
 from gnomon.gluon.model_zoo.vision.network import Network, beside, chain, relu
 
 # version -> channels and kernel of the first convolution, squeezed channels (0: pooling)
@@ -62,10 +62,7 @@ def get_squeezenet(
     **kwargs: Any,
 ) -> SqueezeNet:
     """SqueezeNet "1.0" or "1.1"; `pretrained` reads its parameters from the folder `root`."""
-    net = SqueezeNet(version, **kwargs)
-    if pretrained:
-        load_pretrained(net, f"squeezenet{version}", root, ctx)
-    return net
+    return trained(SqueezeNet(version, **kwargs), pretrained, f"squeezenet{version}", root, ctx)
 
 
 squeezenet1_0 = named("squeezenet1_0", get_squeezenet, "1.0")

@@ -8,7 +8,7 @@ from gnomon.base import ParamError, complaint
 from gnomon.context import cpu
 from gnomon.gluon import nn
 from gnomon.gluon.block import HybridBlock  # noqa: F401  MXNet's has it
-from gnomon.gluon.model_zoo.model_store import ROOT, load_pretrained, named
+from gnomon.gluon.model_zoo.model_store import ROOT, named, trained
 from gnomon.gluon.model_zoo.vision.network import Network, chain, relu
 from gnomon.initializer import Xavier
 
@@ -75,11 +75,8 @@ def get_vgg(
     if num_layers not in vgg_spec:
         expected = f"one of {sorted(vgg_spec)}"
         raise ParamError(complaint("get_vgg", "num_layers", expected, num_layers))
-    net = VGG(*vgg_spec[num_layers], **kwargs)
-    if pretrained:
-        normal = "_bn" if kwargs.get("batch_norm") else ""
-        load_pretrained(net, f"vgg{num_layers}{normal}", root, ctx)
-    return net
+    name = f"vgg{num_layers}{'_bn' if kwargs.get('batch_norm') else ''}"
+    return trained(VGG(*vgg_spec[num_layers], **kwargs), pretrained, name, root, ctx)
 
 
 vgg11 = named("vgg11", get_vgg, 11)
