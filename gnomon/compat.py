@@ -19,7 +19,7 @@ from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import ModuleType
 from typing import Any
 
-import gnomon.compatibility.conversion
+import gnomon
 from gnomon.compatibility.absent import ELSEWHERE, VERSION
 from gnomon.ground.lock import load_module
 
@@ -161,7 +161,6 @@ def install() -> None:
     """Have `import mxnet` get gnomon; a MXNet that was imported before stays for who has it."""
     if any(isinstance(finder, _Finder) for finder in sys.meta_path):
         return
-    gnomon.compatibility.conversion.everywhere = True
     for name in [n for n in sys.modules if n == NAME or n.startswith(f"{NAME}.")]:
         del sys.modules[name]
     sys.meta_path.insert(0, _Finder())

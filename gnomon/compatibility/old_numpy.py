@@ -1,4 +1,4 @@
-"""`old`: NumPy as a program written for NumPy 1 knows it; NumPy itself is changed in prints alone.
+"""`old`: NumPy as a program written for NumPy 1 knows it; NumPy itself prints and converts as then.
 
 It has today's names and those that are gone, and the types of Python under the names that they had
 in NumPy until 1.24 (`np.bool`, `np.int`).
@@ -16,6 +16,8 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+
+from gnomon.compatibility import conversion  # noqa: F401  which NumPy 1 has, too
 
 # What was another name of something: its place in today's NumPy, or in Python.
 RENAMED = {

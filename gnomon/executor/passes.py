@@ -64,6 +64,11 @@ class Passes(Executor):
         """Whether the backward pass may come next, if need be with another forward pass."""
         return self.arena.content is self._only or self._only.layout.repeatable
 
+    def compile(self, name: str, dests: int, more: Sequence[Any]) -> None:
+        """Make a pass now, with so many `dests`, and `more` that is given away, as bound."""
+        fed = [*self._fed, *(x for _, x in self._head_arrays)]
+        self._only.compile(name, fed, [*self.outputs[len(self.outputs) - dests :], *more])
+
     def forward_into(
         self,
         given: Sequence[Any],

@@ -199,6 +199,13 @@ class Plan:
             if name not in network.draws:
                 raise Unplanned(f"step: {name} draws random numbers of its own")
             self._draws.append((network.draws[name], self.passes.draws[:k].count(name)))
+        # now, as a handler amid the run may not ask for states
+        states = [bound for _, bound in self._states]
+        if depth:
+            self.passes.compile("forward", len(self.layouts), states)
+        else:
+            shares = [grad for _, grad in self._shared]
+            self.passes.compile("forward and backward", len(self.layouts), [*shares, *states])
 
     def _bound(
         self,

@@ -15,6 +15,7 @@ from gnomon.expr.node import Buffer
 from gnomon.plan.statement import Store
 from gnomon.runtime.devices.cuda import gpu, library
 from gnomon.runtime.devices.cuda.blas import Gemm
+from gnomon.runtime.devices.cuda.driver import Image
 from gnomon.runtime.kernels.gpu_program import GpuProgram, joined
 from gnomon.runtime.kernels.scratch import temporary
 from gnomon.runtime.statements.prepare import prepare
@@ -312,6 +313,19 @@ def test_what_the_driver_is_asked_for_graphs():
         ("cuGraphLaunch", [73, 11]),
         ("cuGraphExecDestroy", [73]),
     ]
+
+
+@pytest.mark.parametrize(("major", "minor", "arch"), [(8, 6, 86), (9, 0, 90), (13, 1, 100)])
+def test_a_gpu_newer_than_llvm_gets_the_code_of_one_before(major, minor, arch):
+    class Found(Told):
+        def cuDeviceGetAttribute(self, value, which, device):
+            value._obj.value = {library.MAJOR: major, library.MINOR: minor}[which]
+            return 0
+
+    image, asked = scaling()[0], []
+    put = Image(image.program, image.names, True, lambda arch: asked.append(arch) or "")
+    assert library.Library(Found()).load(put) == 72
+    assert asked == [f"sm_{arch}"]
 
 
 def test_a_recorded_graph_goes_when_it_cannot_be_made():

@@ -428,9 +428,16 @@ import os
 import numpy as np
 from gnomon import shadow
 from gnomon.base import DeviceError
-x = shadow.TensorContainer((4,), init=1.0, device="gpu")
+from gnomon.context import num_gpus
+if WHAT == "used":
+    x = shadow.TensorContainer((4,), init=1.0, device="gpu")
+else:
+    assert num_gpus()
 if not os.fork():
+    assert not num_gpus()
     try:
+        if WHAT == "counted":
+            x = shadow.TensorContainer((4,), init=1.0, device="gpu")
         x += 1.0
     except DeviceError as error:
         print(error, flush=True)
@@ -439,9 +446,11 @@ os.wait()
 """
 
 
-def test_a_forked_child_is_refused():
+@pytest.mark.parametrize("what", ["used", "counted"])
+def test_a_forked_child_is_refused(what):
     with_gpu = {**os.environ, "GNOMON_GPU": "simulated"}
+    program = f"WHAT = {what!r}\n{FORKED}"
     done = subprocess.run(
-        [sys.executable, "-c", FORKED], capture_output=True, text=True, check=True, env=with_gpu
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=with_gpu
     )
     assert "a forked process cannot use the GPUs that its parent uses" in done.stdout

@@ -9,7 +9,7 @@ from gnomon.executor import recorded_step
 from gnomon.ground.record import put
 from gnomon.ndarray.lazy import notes
 from gnomon.ndarray.lazy.fusion_group import here
-from gnomon.ndarray.lazy.marks import Mark
+from gnomon.ndarray.lazy.marks import KEPT, Mark, admit
 
 AT_FIRST = 2  # times that a step comes here before it is a program
 
@@ -21,9 +21,10 @@ def begin_anew() -> None:
 
 
 def begin_soon(monkeypatch: Any) -> None:
-    """Have steps be programs after few times, and none be forgotten for what other tests noted."""
+    """Have steps be programs after few times, whatever other tests noted before: it is dropped."""
     monkeypatch.setattr(notes, "OFTEN", AT_FIRST)
-    monkeypatch.setattr(Mark, "made", 0)
+    monkeypatch.setattr(Mark, "made", KEPT)
+    admit()
     begin_anew()
 
 

@@ -12,6 +12,7 @@ from ndarray.noted_steps import AT_FIRST, begin_soon, counted_runs, forward, var
 import gnomon as mx
 from gnomon import autograd, config, nd
 from gnomon.base import GnomonError
+from gnomon.executor.run import Run
 from gnomon.ndarray.lazy.fusion_group import here
 
 
@@ -75,6 +76,37 @@ def test_averages_are_read_before_backward():
         assert (mean.asnumpy() == np.array([2, 1]) * (1 - 0.5 ** (k + 1))).all()
         loss.backward()
         assert (mean.asnumpy() == np.array([2, 1]) * (1 - 0.5 ** (k + 1))).all()
+
+
+@pytest.mark.parametrize("reads", [False, True])
+@pytest.mark.parametrize("where", ["_whole", "compile"])
+def test_a_handler_reads_averages_while_a_step_is_compiled(reads, where, monkeypatch):
+    """Whether the loss is read before `backward` or not; all is as without the handler."""
+    w, _ = variables()
+    mean, variance = nd.zeros((2,)), nd.ones((2,))
+    usual, seen, came, read = getattr(Run, where), [], [], 0
+
+    def interrupted(run, *given):
+        if len(came) == len(seen):  # what it has compiled in turn has none
+            came.append(run)
+            seen.append(mean.asnumpy()[0])
+        return usual(run, *given)
+
+    monkeypatch.setattr(Run, where, interrupted)
+    for k in range(8):
+        with autograd.record():
+            h = nd.FullyConnected(nd.ones((2, 3)), w, no_bias=True, num_hidden=2)
+            h = nd.BatchNorm(h, nd.ones((2,)), nd.zeros((2,)), mean, variance, momentum=0.5)
+            loss = h.sum()
+        if reads:
+            loss.asscalar()
+        loss.backward()
+        right = 2 * (1 - 0.5 ** (k + 1))
+        assert mean.asnumpy()[0] == right
+        assert w.grad.asnumpy().tolist() == [[0] * 3] * 2
+        assert all(x == right for x in seen[-1:] if len(seen) > read)
+        read = len(seen)
+    assert read
 
 
 def test_averages_that_others_look_at_are_changed_at_once():

@@ -305,6 +305,31 @@ def test_a_request_amidst_a_request_of_the_same_thread_is_refused():
     assert own.take(5_000_000)[0] == address
 
 
+def test_a_handler_amid_a_request_of_the_device_has_memory():
+    """Not one amid that handler's own request, nor any amid all else."""
+    own, given = Pool(Cpu()), []
+
+    class Interrupted(Cpu):
+        depth = 0
+
+        def allocate(self, nbytes):
+            self.depth += 1
+            if self.depth == 1:
+                given.append(own.allocate(200_000))
+                assert own.stats().used == given[0].capacity
+            elif self.depth == 2:
+                with pytest.raises(MidwayError, match="finaliser or signal handler"):
+                    own.allocate(5000)
+            return Cpu.allocate(self, nbytes)
+
+    own.device = Interrupted()
+    given.append(own.allocate(200_000))
+    assert len({x.address for x in given}) == 2
+    assert (own.stats().used, own.stats().allocations) == (2 * given[0].capacity, 2)
+    with own.lock, pytest.raises(MidwayError, match="finaliser or signal handler"):
+        own.allocate(5000)
+
+
 def test_memory_goes_back_when_the_names_of_the_module_are_gone(monkeypatch):
     """As at the end of a process, where the collector frees what lived to the last."""
     kept = [pool.allocate(n) for n in (100, 5000, 2 << 20)]

@@ -35,6 +35,7 @@ from gnomon.ndarray.lazy.recorded import Recorded
 PATIENCE = 8  # nodes in a row that were opened, before no more programs are tried
 PREDICTING = -1  # the depth of programs that no gradients are asked of
 Asked = tuple[tuple[int, ...], tuple[bool, ...]]  # outputs, and whether their gradients were given
+Noted = tuple[Mark, list[Operand], tuple[int, ...], bool]  # of a record, with places and train mode
 Shares = list[tuple[Place, Any]]
 
 
@@ -62,23 +63,23 @@ class Reads:
         """Whether programs were of no use."""
         return self.opened > PATIENCE
 
-    def program(self, record: Recorded, held: tuple[int, ...]) -> Any:
-        """The program for what a record has noted; None where there is none."""
-        if self.asked is None:
+    def program(self, held: tuple[int, ...], noted: Noted) -> Any:
+        """The program for what is noted; None where there is none."""
+        asked = self.asked
+        if asked is None:
             return None
-        if self.asked not in self.planned:
+        if asked not in self.planned:
             admit(WEIGHT)
-            asked, given = self.asked
-            key = tuple(held[k] for k in asked), given, held, tuple(record.places)
-            what = record.mark.path(), key, record.train, record.operands
+            mark, operands, places, train = noted
+            key = tuple(held[k] for k in asked[0]), asked[1], held, places
 
             def forget(*gone: object) -> None:
-                self.planned.pop((asked, given), None)
+                self.planned.pop(asked, None)
 
             planned = load_module("gnomon.executor.recorded_step").planned
-            where = (PREDICTING, self.loose) if self.predicts else (_depth(record),)
-            self.planned[self.asked] = planned(*what, forget, *where)
-        found = self.planned[self.asked]
+            where = (PREDICTING, self.loose) if self.predicts else (_depth(operands),)
+            self.planned[asked] = planned(mark.path(), key, train, operands, forget, *where)
+        found = self.planned.get(asked)
         if found is None:
             self.opened += 1
         return found
@@ -93,9 +94,9 @@ class Reads:
         return self.count
 
 
-def _depth(record: Recorded) -> int:
-    """How many closed nodes what is noted would stand behind, with its own."""
-    nodes = [x.place.node for x in record.operands if type(x.place) is Output]
+def _depth(operands: Sequence[Operand]) -> int:
+    """How many closed nodes what is noted on these would stand behind, with its own."""
+    nodes = [x.place.node for x in operands if type(x.place) is Output]
     return 1 + max([node.depth for node in nodes if type(node) is Forwarded], default=0)
 
 
@@ -347,11 +348,16 @@ def forwarded(
 
     It has not where the record is not any more what `held` was found in: `results`, up to `mark`.
     """
-    put(record, "working", True)  # from here on, no other code computes it, or notes more
+    noted = mark, record.operands, tuple(record.places), record.train
+
+    def is_changed() -> bool:
+        return record.mark is not mark or record.results is not results
+
     try:
-        if record.mark is not mark or record.results is not results:
+        program = None if is_changed() else reads.program(held, noted)
+        put(record, "working", True)  # from here on, no other code computes it, or notes more
+        if is_changed():
             return False
-        program = reads.program(record, held)
         plan = None if program is None else program.ready(record.operands)
         if plan is None:
             return False

@@ -18,14 +18,12 @@ import numpy as np
 from gnomon import dtype as dtypes
 from gnomon import engine
 from gnomon.base import DeviceError
-from gnomon.compatibility import conversion
 from gnomon.context import Context
 from gnomon.expr.node import Buffer
 from gnomon.ground.record import put
 from gnomon.ndarray.api.indexing import positions, taking
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.chunk import Chunk, allocate, cleared
-from gnomon.ndarray.core.convertible import convertible
 from gnomon.ndarray.core.layout import Layout, dense, strided
 from gnomon.ndarray.ndarray import NDArray
 from gnomon.ndarray.rows import store_rows
@@ -71,22 +69,17 @@ class RemoteNDArray(NDArray):
         """A copy of the memory that cannot be written to, without waiting for the engine."""
         return transfer.fetched(self._buffer())
 
-    def _fetched(self) -> np.ndarray[Any, Any]:
-        """The elements in new memory of the processor, once they are written."""
-        engine.get().wait_for_var(self._chunk)
-        values = self._numpy()
-        values.flags.writeable = True  # it is ours alone
-        return values
-
     def asnumpy(self) -> np.ndarray[Any, Any]:
-        """The elements as a NumPy array of its own; one element converts to a number.
+        """The elements as a NumPy array of its own.
 
         Raises:
             EngineError: a function that the elements depend on failed.
             DeviceError: the device failed.
         """
-        values = self._fetched()
-        return convertible(values) if values.size == 1 or conversion.everywhere else values
+        engine.get().wait_for_var(self._chunk)
+        values = self._numpy()
+        values.flags.writeable = True  # it is ours alone
+        return values
 
     def _write(self, values: np.ndarray[Any, Any]) -> None:
         held = np.empty(self.shape, self._dtype.numpy)

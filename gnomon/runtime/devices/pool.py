@@ -5,7 +5,8 @@ that was freed or collected; *released* to the device by `release_all`, when a n
 fit, or when more than `pool_limit` bytes are idle. A *shelf* is a list that gives and takes without
 a lock, because the collector may run anywhere, even while this thread is in the pool. Blocks that
 move are not counted: in use is what was made and does not lie idle. A thread that makes or releases
-blocks takes the pool's lock, which is held around a fork.
+blocks takes the pool's lock, which is held around a fork. While it is *asking* the device for a
+block, which takes long, all else is as it should be: a handler amid that asks for memory as ever.
 
 Sizes are rounded up to eight classes for each doubling, so that a block serves many requests and
 wastes an eighth at most. A request takes an idle block of its class, or else, unless it is small,
@@ -29,7 +30,7 @@ from gnomon import config, context
 from gnomon import dtype as dtypes
 from gnomon.base import DeviceError, MidwayError, ParamError, ShapeError, complaint
 from gnomon.context import Context
-from gnomon.ground.lock import around_forks, first_use, give_back, reentrant, renew
+from gnomon.ground.lock import around_forks, first_use, give_back, is_held_once, reentrant, renew
 from gnomon.ground.record import Frozen, inner, put
 from gnomon.native.words import Boxed, native, popped, whole
 from gnomon.runtime.devices.device import Device, find
@@ -190,10 +191,11 @@ class Pool:
     """The storage of one device; `allocate` and the other functions of this module use one each."""
 
     __slots__ = (
-        "by_size", "device", "gone", "keep", "large", "large_bytes", "lock", "peak", "small",
-        "small_bytes", "small_to",
+        "asking", "by_size", "device", "gone", "keep", "large", "large_bytes", "lock", "peak",
+        "small", "small_bytes", "small_to",
     )  # fmt: skip
 
+    asking: bool  # whether the thread with the lock waits for the device, if it took that once
     by_size: dict[int, Shelf]  # of blocks that are not small
     device: Device
     gone: int  # requests for blocks that were released since
@@ -212,7 +214,7 @@ class Pool:
         shelves = [Shelf(self, size) for size in range(64, SMALL + 1, 64)]
         self.small = (shelves[0], *shelves)
         self.by_size, self.large = {}, []
-        self.keep = config.get("pool_limit")
+        self.keep, self.asking = config.get("pool_limit"), False
         self.gone = self.peak = self.large_bytes = self.small_bytes = 0
         self.small_to = SMALL
 
@@ -272,7 +274,7 @@ class Pool:
         Raises:
             MidwayError: this thread has it: a finaliser or signal handler runs amidst a request.
         """
-        if self.lock._is_owned():
+        if self.lock._is_owned() and not (self.asking and is_held_once(self.lock)):
             raise MidwayError(
                 "a finaliser or signal handler asks for memory amidst a request for it"
             )
@@ -319,7 +321,7 @@ class Pool:
         if self.large_bytes + self.small_bytes + size > limit:
             raise DeviceError(self._complain(size, f"memory_limit is {_human(limit)}"))
         try:
-            address = self.device.allocate(size)
+            address = self._asked(size)
         except MemoryError:
             self._release_idle()
             address = self._last_try(size)
@@ -327,9 +329,18 @@ class Pool:
             print(f"{self.device.name}: new block of {_human(size)}", file=sys.stderr)
         return address
 
+    def _asked(self, size: int) -> int:
+        """What the device gives; the caller holds the lock."""
+        before = self.asking
+        try:
+            self.asking = True
+            return self.device.allocate(size)
+        finally:
+            self.asking = before
+
     def _last_try(self, size: int) -> int:
         try:
-            return self.device.allocate(size)
+            return self._asked(size)
         except MemoryError:
             raise DeviceError(self._complain(size, "the device has no more")) from None
 

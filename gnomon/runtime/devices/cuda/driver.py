@@ -174,6 +174,11 @@ def _make(wanted: str) -> Driver | None:
         return made
 
 
+def is_begun() -> bool:
+    """Whether the process has a driver, be it to count GPUs: a forked child cannot use that."""
+    return bool(_found)
+
+
 def needed(where: str) -> Driver:
     """The driver; DeviceError where there is none."""
     driver = find()

@@ -274,11 +274,11 @@ _gpus: dict[tuple[int, int], Gpu] = {}
 _current = threading.local()  # of a thread: the `ordinal` of the GPU it chose
 
 
-_forked: list[int] = []  # the parent, in a child of a process that used GPUs
+_forked: list[int] = []  # the parent, in a child of a process that used GPUs, or counted them
 
 
 def _in_child() -> None:
-    if _gpus:
+    if drivers.is_begun():
         _forked.append(os.getppid())
 
 
@@ -287,8 +287,8 @@ if hasattr(os, "register_at_fork"):
 
 
 def count() -> int:
-    """How many GPUs can be used."""
-    driver = drivers.find()
+    """How many GPUs can be used: none in a forked child of a process that has counted them."""
+    driver = None if _forked else drivers.find()
     return 0 if driver is None else driver.count()
 
 
@@ -300,7 +300,7 @@ def get(ordinal: int | None = None) -> Gpu:
     """
     if _forked:
         raise DeviceError(
-            "gpu: a forked process cannot use the GPUs that its parent uses; spawn it"
+            "gpu: a forked process cannot use the GPUs that its parent uses or counted; spawn it"
         )
     number: int = getattr(_current, "ordinal", 0) if ordinal is None else ordinal
     driver = drivers.needed(f"gpu({number})")

@@ -33,6 +33,7 @@ EXTRA_END, EXTRA_POINTER, EXTRA_SIZE = 0, 1, 2  # words of a launch's list
 DEVICE, READ_WRITE = 1, 3  # CUmemLocationType, CUmemAccess_flags
 THIS_THREAD = 1  # a capture forbids to this thread alone what would disturb it
 LOG_BYTES = 8192
+NEWEST = 100  # the architecture that later GPUs get PTX for, which they take; LLVM knows not all
 ERROR_LOG, ERROR_LOG_BYTES = 5, 6  # options of a module's load
 _WORD = (c_void_p,)
 
@@ -235,7 +236,7 @@ class Library:
         log = ctypes.create_string_buffer(LOG_BYTES)
         options = (c_int * 2)(ERROR_LOG, ERROR_LOG_BYTES)
         values = (c_void_p * 2)(ctypes.addressof(log), LOG_BYTES)
-        text = image.ptx(f"sm_{major}{minor}").encode()
+        text = image.ptx(f"sm_{min(10 * major + minor, NEWEST)}").encode()
         try:
             return self._given("cuModuleLoadDataEx", c_void_p, text, 2, options, values)
         except DeviceError as error:
