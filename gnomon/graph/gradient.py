@@ -35,7 +35,7 @@ class Gradient:
     """The operator whose outputs are the gradients of the arguments of `op`.
 
     It reads `needs`; what it does not read is known by shape and dtype alone. `gives` says which
-    of the gradients there are (empty: all). States of `op` that a backward pass changes are its own.
+    of the gradients there are (empty: all). States that a backward pass changes are its own.
     """
 
     op: Any
@@ -130,9 +130,7 @@ class Gradient:
         return moved(self.op, ins, outs, train) if self.needs.states else {}
 
 
-def moved(
-    op: Any, inputs: Sequence[Any], outputs: Sequence[Any], train: bool
-) -> dict[int, Expr]:
+def moved(op: Any, inputs: Sequence[Any], outputs: Sequence[Any], train: bool) -> dict[int, Expr]:
     """What a backward pass makes of the states of an operator, by their index."""
     count = len(op.arguments())
     found: dict[int, Expr] = op.updates_backward(inputs[:count], inputs[count:], outputs, train)
@@ -341,11 +339,11 @@ def _look(
     read = {id(n) for n in postorder([*made, *changed.values()])}
     states = tuple(range(len(wanted), len(inputs))) if changed else ()
     kept = inputs[: len(wanted)] if changed else inputs
-    numbers = (
+    grads, ins, outs = (
         tuple(k for k, leaf in enumerate(leaves) if id(leaf) in read)
         for leaves in (out_grads, kept, outputs)
     )
-    return Needs(*numbers, states), gives
+    return Needs(grads, ins, outs, states), gives
 
 
 def _look_at_data_operator(

@@ -323,7 +323,7 @@ class Derivative:
     def backward(self, out_grads: Any, inputs: Any, outputs: Any, **context: Any) -> Any:
         """The gradients of the gradients."""
         values = self.apply(inputs, **context)
-        return tuple(vjp(values, out_grads, inputs))
+        return tuple(vjp(values, out_grads, inputs[: len(self.arguments())]))
 
 
 @lru_cache(maxsize=1024)
