@@ -77,10 +77,9 @@ def on_arrays(
             arrays[name].attach_grad(request)
         with scope(mx):
             y = above(mx, (call or norm())(mx, list(arrays.values())))
-        found = [seen(mx, arrays["mean"])]
-        for _ in follow(mx, y, x, arrays["gamma"]) or [None]:
-            found.append(seen(mx, arrays["mean"]))
-        return found
+        before = seen(mx, arrays["mean"])
+        passes = follow(mx, y, x, arrays["gamma"]) or [None]
+        return [before, *(seen(mx, arrays["mean"]) for _ in passes)]
 
     return case
 
