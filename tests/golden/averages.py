@@ -343,6 +343,22 @@ def calibrated(mx: Any, net: Any, x: Any) -> None:
         net(x)
 
 
+def blocked(mx: Any, net: Any, x: Any) -> None:
+    """No gradient comes to the block."""
+    with mx.autograd.record():
+        y = mx.nd.BlockGrad(net(x))
+    y.backward()
+
+
+def blocked_when_read(mx: Any, net: Any, x: Any) -> None:
+    """As `blocked`, but its output is read before."""
+    with mx.autograd.record():
+        y = net(x)
+        y.asnumpy()
+        z = mx.nd.BlockGrad(y)
+    z.backward()
+
+
 def on_data(mx: Any, net: Any, x: Any) -> None:
     """The gradient of the data is wanted, too."""
     x.attach_grad()
@@ -350,7 +366,8 @@ def on_data(mx: Any, net: Any, x: Any) -> None:
 
 
 STEPS = (
-    both, forward_alone, read_before, written, twice, two_at_once, one_of_two, calibrated, on_data,
+    both, forward_alone, read_before, written, twice, two_at_once, one_of_two, calibrated, blocked,
+    blocked_when_read, on_data,
 )  # fmt: skip
 
 

@@ -158,9 +158,11 @@ class Node:
 
     @property
     def changes(self) -> bool:
-        """Whether a visit does something even where no gradient comes: it changes states."""
+        """Whether a visit may do something even where no gradient comes: it changes states."""
         gradient = self.gradient
-        return isinstance(gradient, Gradient) and bool(gradient.needs.states)
+        if isinstance(gradient, Gradient):
+            return bool(gradient.needs.states)
+        return isinstance(gradient, Network)
 
     def is_over(self, index: int) -> bool:
         """Whether the tape was followed beyond an output."""

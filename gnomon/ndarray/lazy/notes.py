@@ -109,7 +109,7 @@ class Record(Recorded):
             put(self, "rest", self.rest - 1)
         with self.own.lock:
             if self.results and not self.working and not self._held():
-                self._compute()  # nothing: nobody can ask for any of it
+                self._compute()  # nothing: no caller holds any of it
             put(self, "scopes", self.scopes + 1 if self.results else 0)
             if self.scopes >= SCOPES:
                 self()
