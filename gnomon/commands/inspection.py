@@ -29,7 +29,7 @@ from gnomon.visualization import plot_network, print_summary
 
 # What docs/differences.md says of operators that networks have: a word on each.
 OTHERWISE = {
-    "BatchNorm": "moving averages move in the training forward pass, gamma is left as it is",
+    "BatchNorm": "gamma is left as it is",
     "CTCLoss": "labels that are too long have loss 0 and gradient 0",
     "Dropout": "p=1 gives 0, not NaN",
     "LRN": "the gradient is exact",

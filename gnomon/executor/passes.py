@@ -64,22 +64,15 @@ class Passes(Executor):
         """Whether the backward pass may come next, if need be with another forward pass."""
         return self.arena.content is self._only or self._only.layout.repeatable
 
-    def compile(self, name: str, dests: int, more: Sequence[Any]) -> None:
-        """Make a pass now, with so many `dests`, and `more` that is given away, as bound."""
-        fed = [*self._fed, *(x for _, x in self._head_arrays)]
-        self._only.compile(name, fed, [*self.outputs[len(self.outputs) - dests :], *more])
-
     def forward_into(
         self,
         given: Sequence[Any],
         dests: Sequence[Any],
-        states: Sequence[Gift] = (),
         drawn: Positions | None = None,
     ) -> None:
         """Compute the outputs of `given`, behind losses, into dense arrays of their layouts.
 
-        `states` are pairs of what is bound and where it is copied. Random numbers are those at
-        `drawn`, else the next ones.
+        Random numbers are those at `drawn`, else the next ones.
 
         Raises:
             ShapeError: an input of another shape; nothing is written.
@@ -89,7 +82,7 @@ class Passes(Executor):
         latest.pushed = None
         if self._monitor is None:
             self._last = run.mode
-            run.forward(feeds, [*zip(shown, dests, strict=True), *states], drawn)
+            run.forward(feeds, list(zip(shown, dests, strict=True)), drawn)
             self.arena.content = run if run.mode.differentiate else None  # which keeps its memory
         else:
             self.forward_on(feeds)
@@ -102,18 +95,17 @@ class Passes(Executor):
         heads: Sequence[Any],
         dests: Sequence[Any],
         grads: Sequence[Gift],
-        states: Sequence[Gift] = (),
         drawn: Positions | None = None,
     ) -> None:
         """Compute the outputs of `given` behind the losses into `dests`, and the gradients.
 
-        `heads` are the gradients of losses that are none by themselves. `grads` and `states` are
-        pairs of what is bound, and where it is copied. Random numbers are those at `drawn`.
+        `heads` are the gradients of losses that are none by themselves, `grads` pairs of what is
+        bound, and where it is copied. Random numbers are those at `drawn`.
         """
         feeds, run = list(zip(self._fed, given, strict=True)), self._only
         feeds += [(x, heads[k]) for k, x in self._head_arrays]
         shown = self.outputs[len(self.outputs) - len(dests) :]
-        gifts = [*zip(shown, dests, strict=True), *grads, *states]
+        gifts = [*zip(shown, dests, strict=True), *grads]
         latest.pushed = run.forward_backward(feeds, gifts, drawn)
         self.arena.content = None
 

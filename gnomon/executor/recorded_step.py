@@ -49,8 +49,8 @@ class Network:
     """What was noted as a graph, with what an executor asks of a symbol.
 
     `operands` are its variables by the number of the operand, `reached` those that heads depend on,
-    `draws` the operators that draw random numbers. The outputs are the `losses`, so many, what
-    changes states beside them, then the values that are held, of these `layouts`.
+    `draws` the operators that draw random numbers. The outputs are the `losses`, so many, then the
+    values that are held, of these `layouts`.
     """
 
     name = "step"
@@ -60,11 +60,9 @@ class Network:
         self._path, self._heads = path, heads
         self.operands: dict[int, Node] = {}
         self.states: set[int] = set()  # those that are states of an operator
-        self.changed: list[int] = []  # those of them that it changes
         self._layouts: list[Any] = [x for mark in path for x in mark.layouts]
         self.layouts = [self._layouts[k] for k in held]
         entries: dict[int, Entry] = {}
-        changing: list[Node] = []
         self.draws: dict[str, int] = {}
         for number in needed(path, [*heads, *held]):
             mark = path[number]
@@ -72,9 +70,6 @@ class Network:
             node = Node(mark.op, f"{mark.op.name}{number}", inputs, mark.op.attrs())
             entries.update((mark.first + k, Entry(node, k)) for k in range(len(mark.layouts)))
             self.states.update(~k for k in mark.operands[len(mark.op.arguments()) :])
-            if mark.changed:
-                changing.append(node)
-                self.changed += mark.changed
             if mark.draws:
                 self.draws[node.name] = number
         outputs = [
@@ -86,8 +81,7 @@ class Network:
         self.reached = {k for k, node in self.operands.items() if node in followed}
         self._followed = {k for k, entry in entries.items() if entry.node in followed}
         self._held = held
-        beside = [Entry(node, 0) for node in changing if node not in followed]
-        self._graph = Graph([*outputs, *beside, *(entries[k] for k in held)])
+        self._graph = Graph([*outputs, *(entries[k] for k in held)])
         if any(self._is_argument(k) for k in self.states):
             raise Unplanned("step: a state is an argument, too")
 
@@ -113,21 +107,40 @@ class Network:
             raise Unplanned("step: a value is held that no head shares an operator with")
         return [not self._heads or k in self._followed for k in self._held]
 
-    def _differentiable(self, mark: Mark, operands: Sequence[Operand], train: bool) -> list[int]:
-        """The numbers of the inputs of an operator that its gradients flow to."""
+    def _differentiated(
+        self, mark: Mark, operands: Sequence[Operand], train: bool
+    ) -> tuple[list[int], bool]:
+        """The numbers of the inputs of an operator that its gradients flow to, and whether its
+        states change with them."""
         numbers = mark.operands[: len(mark.op.arguments())]
         inputs = [self._layouts[k] if k >= 0 else operands[~k].layout for k in numbers]
         shapes, types = tuple(x.shape for x in inputs), tuple(x.dtype for x in inputs)
-        _, gives = look(mark.op, shapes, types, (True,) * len(inputs), train)
-        return [k for k, given in zip(numbers, gives, strict=True) if given]
+        needs, gives = look(mark.op, shapes, types, (True,) * len(inputs), train)
+        pairs = zip(numbers, gives, strict=True)
+        return [k for k, given in pairs if given], bool(needs.states)
 
     def differentiated(self, operands: Sequence[Operand], train: bool) -> frozenset[int]:
         """The numbers of the operands that gradients of the heads flow to."""
         found = set(self._heads)
         for mark in reversed(self._path):
             if not found.isdisjoint(range(mark.first, mark.results)):
-                found.update(self._differentiable(mark, operands, train))
+                found.update(self._differentiated(mark, operands, train)[0])
         return frozenset(~k for k in found if k < 0)
+
+    def moving(self, operands: Sequence[Operand], train: bool) -> frozenset[int]:
+        """The numbers of the states that a backward pass may change.
+
+        Raises:
+            Unplanned: one of them is read before, by another operator.
+        """
+        found, kept = set[int](), set[int]()
+        for mark in self._path if self._heads and self.states else ():
+            changed = self._differentiated(mark, operands, train)[1]
+            states = mark.operands[len(mark.op.arguments()) :]
+            (found if changed else kept).update(~k for k in states)
+        if found & kept:
+            raise Unplanned("step: a state that changes is read before")
+        return frozenset(found & self.states)
 
     def _operand(self, number: int) -> Entry:
         if number not in self.operands:
@@ -158,9 +171,9 @@ class Plan:
     `stays` are the numbers of operands with where they lie, `stores` those with where their
     gradients do, `read` all that are on the tape. Where operands are results on the tape, gradients
     are `shares`, stored nowhere: those of `flows` are computed, and no gradient flows to the
-    others. States are fed, and those that change are given back. `constants` tells of the values
-    that are held whether they are constants behind the gradients. `turn` counts forward passes,
-    `depth` is as for `_arena`.
+    others. `moving` are the states that the backward pass may change, where they lie. `constants`
+    tells of the values that are held whether they are constants behind the gradients. `turn` counts
+    forward passes, `depth` is as for `_arena`.
     """
 
     def __init__(
@@ -183,29 +196,24 @@ class Plan:
         if self.shares:
             leaves = {}
         self.flows = network.differentiated(operands, train).intersection(self.shares)
-        _check(operands, network.operands, leaves)
+        self.moving = network.moving(operands, train)
+        _check(operands, network.operands, leaves, self.moving)
         self.stores = [(k, x.grad._chunk, x.grad._offset) for k, x in leaves.items()]
         self.stays = [
             (k, operands[k].chunk, operands[k].offset)
-            for k in (leaves if network.losses else network.operands)
-            if k not in loose and operands[k].layout.strides is None and k not in network.changed
+            for k in ((*leaves, *self.moving) if network.losses else network.operands)
+            if k not in loose and operands[k].layout.strides is None
         ]
         fixed = {k for k, _, _ in self.stays}
+        if not fixed.issuperset(self.moving):
+            raise Unplanned("step: a state that changes does not stay where it lies")
         self.fed = [k for k in network.operands if k not in fixed]
-        self._states: list[tuple[int, Any]] = []
         self.passes, self._shared = self._bound(network, operands, leaves, train)
         self._draws: list[tuple[int, int]] = []  # the operator of each draw, and which of its
         for k, name in enumerate(self.passes.draws):
             if name not in network.draws:
                 raise Unplanned(f"step: {name} draws random numbers of its own")
             self._draws.append((network.draws[name], self.passes.draws[:k].count(name)))
-        # now, as a handler amid the run may not ask for states
-        states = [bound for _, bound in self._states]
-        if depth:
-            self.passes.compile("forward", len(self.layouts), states)
-        else:
-            shares = [grad for _, grad in self._shared]
-            self.passes.compile("forward and backward", len(self.layouts), [*shares, *states])
 
     def _bound(
         self,
@@ -223,8 +231,6 @@ class Plan:
             x = operands[k]
             if k not in self.fed:
                 args[node] = x.remade()._detached()
-            elif k in network.states:
-                args[node] = of_zeros(x.layout.shape, x.layout.dtype, self.ctx)
             else:
                 args[node] = self._input(x.layout)
             if k in leaves:
@@ -241,7 +247,6 @@ class Plan:
             [args[n] for n in network._graph.auxiliary],
             [requests.get(n, "null") for n in order],
         )
-        self._states = [(k, args[network.operands[k]]) for k in network.changed]
         inputs = [args[network.operands[k]] for k in self.fed]
         arena = _arena(self.ctx, self.depth)
         return Passes(network, self.ctx, bound, inputs, train, arena, network.losses), shares
@@ -277,7 +282,7 @@ class Plan:
         """
         what = self._begun(operands, drawn)
         shares = self._shares(operands)
-        self.passes.both_into(what[0], grads, what[1], self._into(shares), *what[2:])
+        self.passes.both_into(what[0], grads, what[1], self._into(shares), what[2])
         values = list(zip(what[1], self.constants, strict=True))
         return values, self._stored(operands, shares)
 
@@ -296,13 +301,12 @@ class Plan:
 
     def _begun(
         self, operands: Sequence[Operand], drawn: Drawn
-    ) -> tuple[list[Any], list[Any], list[Any], Positions]:
-        """What a forward pass takes: what is fed, where values go, and states, random numbers."""
+    ) -> tuple[list[Any], list[Any], Positions]:
+        """What a forward pass takes: what is fed, where values go, and random numbers."""
         fed = map(operands.__getitem__, self.fed)
         given = [Array._at(x.chunk, x.layout, x.offset) for x in fed]
         made = [Array._new(layout, self.ctx) for layout in self.layouts]
-        states = [(bound, operands[k].remade()) for k, bound in self._states]
-        return given, made, states, [drawn[number][k] for number, k in self._draws]
+        return given, made, [drawn[number][k] for number, k in self._draws]
 
     def _shares(self, operands: Sequence[Operand]) -> dict[int, Any]:
         """New arrays for the gradients that are stored nowhere, by operand."""
@@ -438,9 +442,12 @@ def planned(
 
 
 def _check(
-    operands: Sequence[Operand], numbers: Collection[int], leaves: Mapping[int, Leaf]
+    operands: Sequence[Operand],
+    numbers: Collection[int],
+    leaves: Mapping[int, Leaf],
+    moving: Collection[int],
 ) -> None:
-    """Refuse gradients that lie where something else of the step does.
+    """Refuse gradients, and states that change, that lie where something else of the step does.
 
     Raises:
         Unplanned: there are such, or they are sparse, or no variable is differentiated by.
@@ -451,8 +458,8 @@ def _check(
     if any(x.__class__ is not Array.main or x._chunk.shared for x in grads):
         raise Unplanned("step: a gradient is sparse, or others may write it")
     ends = [(x._span(), True) for x in grads]
-    ends += [(operands[k].remade()._span(), False) for k in numbers]
+    ends += [(operands[k].remade()._span(), k in moving) for k in numbers]
     ends.sort()
     for ((_, end), is_written), ((start, _), is_too) in pairwise(ends):
         if start < end and (is_written or is_too):
-            raise Unplanned("step: a gradient lies where another array does")
+            raise Unplanned("step: a gradient, or a state, lies where another array does")

@@ -221,12 +221,6 @@ class Run:
             found = self._passes[key] = self._whole(name)
             return found
 
-    def compile(self, name: str, fed: Iterable[Any], given: Iterable[Any]) -> None:
-        """Make a pass now that would be made when it is first pushed, with these fed and given."""
-        whole = self._pass(name)
-        if whole is not None:
-            whole.find(fed, given)
-
     def _whole(self, name: str) -> Pass | None:
         segments = self.segments(name)
         self._prepare()

@@ -186,12 +186,6 @@ class Pass:
         self._leaving: dict[int, Moving | None] = {}
         self._joined: dict[tuple[object, ...], Joined] = {(): self._own}
 
-    def find(self, fed: Iterable[Any], given: Iterable[Any]) -> None:
-        """Find before the first push where the program has what is fed, and what is given away."""
-        inputs = [x._pending_in for x in fed if type(x._pending_in) is Input]
-        self._moving.update((x, self._place.moving(x)) for x in inputs)
-        self._leaving.update((id(x), self._place.leaving(x)) for x in given)
-
     def push(self, feeds: Sequence[Feed], puts: list[Put], gifts: Sequence[Gift] = ()) -> None:
         """Push a train step that begins by copying `feeds`, and ends by copying `gifts`."""
         if feeds or puts or gifts or self._place.held:

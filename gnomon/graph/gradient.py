@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from gnomon.base import DTypeError, ShapeError, complaint, shown
 from gnomon.dtype import DType
 from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.walk import postorder
-from gnomon.graph.node import Entry, Graph, Node
+from gnomon.graph.node import Entry, Graph, Node, search
 from gnomon.ground.record import record
 from gnomon.ops import registry
 from gnomon.ops.derive import Needs, check_values, leaves_of
@@ -34,7 +35,7 @@ class Gradient:
     """The operator whose outputs are the gradients of the arguments of `op`.
 
     It reads `needs`; what it does not read is known by shape and dtype alone. `gives` says which
-    of the gradients there are (empty: all).
+    of the gradients there are (empty: all). States that a backward pass changes are its own.
     """
 
     op: Any
@@ -69,7 +70,11 @@ class Gradient:
         return ("output",) if count == 1 else tuple(f"output{k}" for k in range(count))
 
     def inputs(self) -> tuple[str, ...]:
-        """Names of what it reads: gradients of outputs first, then inputs, then outputs."""
+        """Names of what it reads: gradients of outputs, inputs, outputs, then states."""
+        return (*self.arguments(), *self.auxiliary())
+
+    def arguments(self) -> tuple[str, ...]:
+        """Names of what it reads and leaves as it is."""
         ins, outs = self.op.inputs(), self.op.outputs()
         grads = (f"{outs[k]}_grad" for k in self.needs.out_grads)
         return (
@@ -78,11 +83,9 @@ class Gradient:
             *(outs[k] for k in self.needs.outputs),
         )
 
-    arguments = inputs
-
     def auxiliary(self) -> tuple[str, ...]:
-        """It changes no state."""
-        return ()
+        """Names of the states that it changes."""
+        return tuple(self.op.inputs()[k] for k in self.needs.states)
 
     def parts(self, inputs: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
         """`inputs` as gradients of outputs, inputs, outputs of `op`; None where nothing is read."""
@@ -94,6 +97,7 @@ class Gradient:
             (grads, self.needs.out_grads),
             (ins, self.needs.inputs),
             (outs, self.needs.outputs),
+            (ins, self.needs.states),
         ):
             for k in numbers:
                 part[k] = next(found)
@@ -117,6 +121,20 @@ class Gradient:
         found = self.op.backward(grads, ins, outs, **context)
         gives = self.gives or (True,) * len(found)
         return tuple(g if given else None for g, given in zip(found, gives, strict=True))
+
+    def updates(
+        self, inputs: Sequence[Any], aux: Sequence[Any], outputs: Any, train: bool = True
+    ) -> dict[int, Expr]:
+        """New values of the states by their index."""
+        _, ins, outs = self.filled(self.parts([*inputs, *aux]))
+        return moved(self.op, ins, outs, train) if self.needs.states else {}
+
+
+def moved(op: Any, inputs: Sequence[Any], outputs: Sequence[Any], train: bool) -> dict[int, Expr]:
+    """What a backward pass makes of the states of an operator, by their index."""
+    count = len(op.arguments())
+    found: dict[int, Expr] = op.updates_backward(inputs[:count], inputs[count:], outputs, train)
+    return found
 
 
 def _filled(part: Sequence[Any], shapes: Shapes, types: Types) -> list[Any]:
@@ -147,12 +165,14 @@ def backward(
     """The gradients of the variables `wrt`, given those of the first outputs of `graph` by `heads`.
 
     `shapes` and `types` know every entry of `graph`; `train` says which mode is differentiated. A
-    variable that no gradient reaches is not among the result's.
+    variable that no gradient reaches is not among the result's. Operators between `wrt` and heads
+    change their states, even where the gradient is stopped on its way.
     """
     sums = _Sums(shapes, types, train)
     for entry, head in zip(graph.outputs, heads, strict=False):
         sums.receive(entry, head)
-    reached = _reached(graph, wrt)
+    followed = graph.outputs[: len(heads)]
+    reached = _reached(graph, wrt).intersection(search(e.node for e in followed))
     for node in reversed(graph.topo):
         if node.op is not None and node in reached:
             _differentiate(node, reached, sums)
@@ -170,8 +190,9 @@ def _reached(graph: Graph, wrt: Collection[Node]) -> set[Node]:
 
 
 def _needed(nodes: Sequence[Node], wanted: Collection[Entry]) -> tuple[Node, ...]:
-    """Those of `nodes` that `wanted` depend on, in their order."""
+    """Those of `nodes` that `wanted` depend on, or that change states, in their order."""
     used = {e.node for e in wanted}
+    used.update(n for n in nodes if n.op.auxiliary())
     for node in reversed(nodes):
         if node in used:
             used.update(e.node for e in node.inputs)
@@ -230,15 +251,19 @@ def _differentiate(node: Node, reached: Collection[Node], sums: _Sums) -> None:
     shapes = _of(sums.shapes, node.inputs), _of(sums.shapes, node.entries())
     types = _of(sums.types, node.inputs), _of(sums.types, node.entries())
     count = len(arguments)
-    needs, gives = look(node.op, shapes[0][:count], types[0][:count], wanted, sums.train)
+    look_at = partial(look, node.op, shapes[0][:count], types[0][:count], train=sums.train)
+    needs, gives = look_at(wanted)
     grads = [sums.total(e) for e in node.visible()]
     if any(wanted) and any(grads):
         check_differentiable(node.op)
-    if not any(gives) or (needs.out_grads and not any(grads)):
+    if needs.out_grads and not any(grads):  # what it changes is all that there is to do
+        needs, gives = look_at((False,) * count)
+    if not any(gives) and not needs.states:
         return
     reads = [grads[k] or sums.zeros(Entry(node, k)) for k in needs.out_grads]
     reads += [node.inputs[k] for k in needs.inputs]
     reads += [Entry(node, k) for k in needs.outputs]
+    reads += [node.inputs[k] for k in needs.states]
     op = Gradient(node.op, needs, shapes, types, gives)
     made = sums.add(Node(op, f"{node.name}_backward", reads, node.attrs), arguments)
     for k, entry in enumerate(arguments):
@@ -295,6 +320,7 @@ def _look(
     inputs, outputs = leaves_of(op, in_shapes, in_types)
     out_grads = [Buffer(o.shape, o.dtype) for o in outputs[: op.num_visible_outputs]]
     context = {"train": train, "out_shapes": [o.shape for o in outputs]}
+    changed = moved(op, inputs, outputs, train) if len(inputs) > len(in_shapes) else {}
     found = op.backward(out_grads, inputs, outputs, **context)
     if not isinstance(found, (tuple, list)) or len(found) != len(wanted):
         got = f"{len(found)} of them" if isinstance(found, (tuple, list)) else repr(found)
@@ -309,12 +335,15 @@ def _look(
     told = [x.shape for x in leaves], [x.dtype for x in leaves]
     check_values(where, op.arguments(), found, *told)
     gives = tuple(w and g is not None for w, g in zip(wanted, found, strict=True))
-    read = {id(n) for n in postorder([g for g, given in zip(found, gives, strict=True) if given])}
-    numbers = (
+    made = [g for g, given in zip(found, gives, strict=True) if given]
+    read = {id(n) for n in postorder([*made, *changed.values()])}
+    states = tuple(range(len(wanted), len(inputs))) if changed else ()
+    kept = inputs[: len(wanted)] if changed else inputs
+    grads, ins, outs = (
         tuple(k for k, leaf in enumerate(leaves) if id(leaf) in read)
-        for leaves in (out_grads, inputs, outputs)
+        for leaves in (out_grads, kept, outputs)
     )
-    return Needs(*numbers), gives
+    return Needs(grads, ins, outs, states), gives
 
 
 def _look_at_data_operator(
@@ -324,6 +353,6 @@ def _look_at_data_operator(
     needs, count = op.backward_needs(in_shapes, in_types), len(in_shapes)
     if not (needs.out_grads or needs.inputs or needs.outputs):
         return needs, (False,) * len(wanted)  # it has no gradient
-    states = range(count, count + len(op.auxiliary()))
-    inputs = tuple(dict.fromkeys((*needs.inputs, *states)))
-    return Needs(needs.out_grads, inputs, needs.outputs), wanted
+    states = tuple(range(count, count + len(op.auxiliary())))
+    inputs = tuple(k for k in needs.inputs if k < count)
+    return Needs(needs.out_grads, inputs, needs.outputs, states), wanted

@@ -263,16 +263,26 @@ class Walk:
         return node.takes(outputs, self.readers, self.sums)
 
     def run(self) -> None:
-        """Visit every node."""
+        """Visit every node, but those that lead to none of the places that the caller wants."""
+        leads = self._leading().__contains__ if self.keep else _always
         for node in self.nodes:
             places = [Output(node, k) for k in range(len(node.outputs))]
             grads = [self.sums[p] if p in self.keep else self.sums.pop(p, None) for p in places]
-            if [g for g in grads if g is not None] and not self.visit(node, grads):
+            follows = node.changes or any(g is not None for g in grads)
+            if follows and leads(node) and not self.visit(node, grads):
                 self._around(places, grads)
                 return self.run()
             if not self.retain:
                 node.let_go()
         return None
+
+    def _leading(self) -> set[Node]:
+        """The nodes that depend on a place that the caller wants."""
+        wanted, found = self.keep, set[Node]()
+        for node, inputs in reversed(self.nodes.items()):
+            if any(_leads(place, wanted, found) for place in inputs):
+                found.add(node)
+        return found
 
     def _around(self, places: Sequence[Place], grads: Sequence[Any]) -> None:
         """Go on by way of the operators of a node that was opened meanwhile."""
@@ -378,6 +388,18 @@ def _head_grad(head: Any, grad: Any) -> Any:
 def _ones(layout: Layout) -> Any:
     """The bytes of ones."""
     return np.ones(layout.shape, layout.dtype.numpy).reshape(-1).view(np.uint8)
+
+
+def _always(node: Node) -> bool:
+    """Where all gradients are wanted, every node is visited."""
+    return True
+
+
+def _leads(place: Place | None, wanted: Collection[Place], leading: Collection[Node]) -> bool:
+    """Whether a place is wanted, or depends on one that is."""
+    if type(place) is Output and place.node in leading:
+        return True
+    return place in wanted or (type(place) is Bundle and not place.members.isdisjoint(wanted))
 
 
 def _is_closed(node: Node) -> bool:

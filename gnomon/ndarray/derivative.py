@@ -44,8 +44,10 @@ def of(node: Node, grads: Sequence[Any], dests: Sequence[Any], create: bool) -> 
         return _of_call(node, grads, dests, create)
     gradient: Gradient = node.gradient
     check_differentiable(gradient.op)
-    wanted = tuple(k for k, p in enumerate(node.inputs) if p is not None and node.gives[k])
-    if not wanted:
+    given = any(g is not None for g in grads) or not gradient.needs.out_grads
+    able = enumerate(node.inputs) if given else ()
+    wanted = tuple(k for k, p in able if p is not None and node.gives[k])
+    if not wanted and not gradient.needs.states:
         return [None] * len(node.inputs)
     reads = [_or_zeros(node, grads, k) for k in gradient.needs.out_grads]
     way = ways.get(node.outputs[0][1].device_typeid)
@@ -87,8 +89,14 @@ def _or_zeros(node: Node, grads: Sequence[Any], k: int) -> Any:
 def _computed(node: Node, reads: Sequence[Any], wanted: tuple[int, ...], dests: Any) -> Grads:
     """The gradients by one recipe."""
     recipe, inputs, outputs = recipe_of(node, reads, wanted, dests)
-    launch(recipe, node.gradient.name, inputs, outputs, (), node.outputs[0][1])
+    changed = changed_of(node, inputs)
+    launch(recipe, node.gradient.name, inputs, outputs, changed, node.outputs[0][1])
     return spaced(node, wanted, outputs)
+
+
+def changed_of(node: Node, inputs: Sequence[Any]) -> Sequence[Any]:
+    """The states among what the gradient of a node reads: its last inputs."""
+    return inputs[len(inputs) - len(node.gradient.needs.states) :]
 
 
 def spaced(node: Node, wanted: tuple[int, ...], values: Sequence[Any]) -> Grads:
@@ -121,8 +129,9 @@ def recipe_of(
         savers.append(saver)
     operands = [*inputs, *outputs]
     anchors: Any = ()
-    if any(dests[k] is not None for k in wanted):
-        anchors = anchors_of(operands, range(len(inputs), len(operands)))
+    first = len(inputs) - len(gradient.needs.states)
+    if first < len(inputs) or any(dests[k] is not None for k in wanted):
+        anchors = anchors_of(operands, range(first, len(operands)))
     layouts = [x._layout for x in operands]
     key = (there, train, wanted, *savers, *layouts, anchors)
     recipes = gradient.__dict__.setdefault("_recipes", {})
@@ -145,14 +154,17 @@ def work_of(
     savers: Sequence[str],
     anchors: Sequence[tuple[int, int]],
 ) -> Work:
-    """What computes the wanted gradients."""
-    count = len(layouts) - len(wanted)
+    """What computes the wanted gradients, and changes the states that change with them."""
+    count, states = len(layouts) - len(wanted), len(gradient.needs.states)
+    first = count - states
 
     def express(buffers: Sequence[Buffer], draws: Draws) -> list[Expr | None]:
         values = gradient.apply(buffers[:count], train=train, random=draws)
-        return [values[k] for k in wanted]
+        new = gradient.updates(buffers[:first], buffers[first:count], (), train)
+        return [*(values[k] for k in wanted), *(new[k] for k in range(states))]
 
     dests = [Dest(count + n, saver) for n, saver in enumerate(savers)]
+    dests += [Dest(first + k, "saveto") for k in range(states)]
     places = anchors or [(k, 0) for k in range(len(layouts))]
     drawing = gradient.op.takes_random
     return Work(gradient.name, layouts, express, dests, places, drawing)
@@ -225,7 +237,6 @@ def store(value: Any, array: Any, saver: str) -> None:
 class Derivative:
     """The wanted gradients of an operator as an operator: it can be recorded and differentiated."""
 
-    aux_names: tuple[str, ...] = ()
     is_expression = has_expression = True
     sparse_grad = False
     guard = moves = reduces = free = None
@@ -238,15 +249,19 @@ class Derivative:
         self.name = gradient.name
         self.takes_random: bool = gradient.op.takes_random
 
-    def arguments(self) -> tuple[str, ...]:
-        """Names of what it reads."""
-        return tuple(f"arg{k}" for k in range(len(self.gradient.inputs())))
+        self.aux_names = gradient.auxiliary()
 
-    inputs = arguments
+    def arguments(self) -> tuple[str, ...]:
+        """Names of what it reads and leaves as it is."""
+        return tuple(f"arg{k}" for k in range(len(self.gradient.arguments())))
 
     def auxiliary(self) -> tuple[str, ...]:
-        """It changes no state."""
-        return ()
+        """Names of the states that it changes."""
+        return self.aux_names
+
+    def inputs(self) -> tuple[str, ...]:
+        """Names of both."""
+        return self.arguments() + self.aux_names
 
     def outputs(self) -> tuple[str, ...]:
         """Names of what it gives."""
@@ -259,11 +274,23 @@ class Derivative:
 
     def infer_shape(self, ins: Any, outs: Any = None, **how: Any) -> Any:
         """The arguments' shapes."""
-        return list(ins), [self.gradient.shapes[0][k] for k in self.wanted], []
+        return list(ins), *self._kinds(self.gradient.shapes[0])
 
     def infer_type(self, ins: Any, outs: Any = None) -> Any:
         """The arguments' dtypes."""
-        return list(ins), [self.gradient.types[0][k] for k in self.wanted], []
+        return list(ins), *self._kinds(self.gradient.types[0])
+
+    def _kinds(self, known: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """Those of the outputs and of the states, of those of the operator's inputs."""
+        return [known[k] for k in self.wanted], [known[k] for k in self.gradient.needs.states]
+
+    def updates(self, inputs: Any, aux: Any, outputs: Any, train: bool) -> dict[int, Expr]:
+        """New values of the states."""
+        return self.gradient.updates(inputs, aux, (), self.train)
+
+    def updates_backward(self, *parts: Any) -> dict[int, Expr]:
+        """Gradients of gradients change no state."""
+        return {}
 
     def apply(self, inputs: Sequence[Any], **context: Any) -> tuple[Expr, ...]:
         """The wanted gradients as expressions."""
@@ -289,12 +316,14 @@ class Derivative:
         missing = {id(x) for x, kept in zip(ins, parts[1], strict=True) if kept is None}
         if not missing.isdisjoint(map(id, leaves([values[k] for k in hidden]))):
             raise GnomonError(f"{op.name}: has no gradient of its gradient")
-        return [*inputs[: len(inputs) - len(hidden)], *(values[k] for k in hidden)]
+        end = len(self.arguments())
+        followed = (values[k] for k in hidden)
+        return [*inputs[: end - len(hidden)], *followed, *inputs[end:]]
 
     def backward(self, out_grads: Any, inputs: Any, outputs: Any, **context: Any) -> Any:
         """The gradients of the gradients."""
         values = self.apply(inputs, **context)
-        return tuple(vjp(values, out_grads, inputs))
+        return tuple(vjp(values, out_grads, inputs[: len(self.arguments())]))
 
 
 @lru_cache(maxsize=1024)
@@ -309,6 +338,7 @@ def _recorded(node: Node, reads: Sequence[Any], wanted: tuple[int, ...]) -> Grad
     saved = [x._detached() for x in node.saved or ()]
     places = [node.inputs[k] if k < len(node.inputs) else None for k in gradient.needs.inputs]
     places += [node.place(k) for k in gradient.needs.outputs]
+    places += [None] * len(gradient.needs.states)
     for array, place in zip(saved, places, strict=True):
         put(array, "_tape", place)
     values = invoke(operator, [*reads, *saved])

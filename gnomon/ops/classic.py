@@ -138,16 +138,22 @@ class RecordOperator(Operator):
         in_grad: Blobs,
         aux_states: Blobs,
     ) -> None:
-        """Store the gradients; an argument without one receives 0."""
+        """Store the gradients, and the states' new values; without a gradient there is 0."""
         op = self.op
         check_requests(op.name, req, in_grad)
         if not op.is_expression:
             op.run_backward(ctx, out_grad, in_data, out_data, req, in_grad, aux_states)
             return
-        inputs = [*tensors(in_data), *tensors(aux_states)]
-        grads = op.backward(tensors(out_grad), inputs, tensors(out_data), train=ctx.is_train)
+        arguments, states, outputs = tensors(in_data), tensors(aux_states), tensors(out_data)
+        train = ctx.is_train
+        grads = op.backward(tensors(out_grad), [*arguments, *states], outputs, train=train)
         wanted = [r if g is not None or r != kAddTo else 0 for r, g in zip(req, grads, strict=True)]
-        assign_all(in_grad, wanted, [0 if g is None else g for g in grads])
+        updates = op.updates_backward(arguments, states, outputs, train)
+        assign_all(
+            [*in_grad, *(aux_states[k] for k in updates)],
+            [*wanted, *(kWriteTo for _ in updates)],
+            [*(0 if g is None else g for g in grads), *updates.values()],
+        )
 
 
 def tensors(blobs: Blobs) -> list[Expr]:

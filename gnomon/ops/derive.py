@@ -27,11 +27,15 @@ DTypes = tuple[DType, ...]
 
 @record()
 class Needs:
-    """What a gradient reads, each by index; what is not named may be freed early."""
+    """What a gradient reads, each by index; what is not named may be freed early.
+
+    Where the states change with it, all of them are `states`, and none is among `inputs`.
+    """
 
     out_grads: tuple[int, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    states: tuple[int, ...] = ()
 
 
 def everything(op: Op) -> Needs:

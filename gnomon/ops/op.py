@@ -233,7 +233,16 @@ class Op:
     def updates(
         self, inputs: Maybe, aux: Maybe, outputs: Maybe, train: bool = True
     ) -> dict[int, Expr]:
-        """New values of the states by their index; by default states stay."""
+        """What a forward pass makes of the states, by their index; by default they stay."""
+        return {}
+
+    def updates_backward(
+        self, inputs: Maybe, aux: Maybe, outputs: Maybe, train: bool = True
+    ) -> dict[int, Expr]:
+        """What a backward pass that reaches the operator makes of the states, by their index.
+
+        What it says, it says for all of them, or for none.
+        """
         return {}
 
     def backward(self, *parts: Any, **context: Any) -> tuple[Expr | None, ...]:

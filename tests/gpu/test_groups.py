@@ -141,7 +141,10 @@ def test_states_are_where_their_operator_is():
         aux = {f"bn_moving_{n}": nd.ones(3, ctx=ctx) for n in ("mean", "var")}
         groups = {"one": G, "two": H}
         if ctx == H:
-            (out,) = net.bind(G, args, aux_states=aux, group2ctx=groups).forward(is_train=True)
+            grads = {"x": nd.zeros((4, 3), ctx=G)}
+            bound = net.bind(G, args, grads, aux_states=aux, group2ctx=groups)
+            (out,) = bound.forward(is_train=True)
+            bound.backward(out)
             assert out.context == H and aux["bn_moving_mean"].asnumpy().tolist() != [1, 1, 1]
             continue
         told = rf"bn_moving_mean.*gpu\(1\), as operator 'bn' is, got one on {ctx.device_type}"

@@ -225,15 +225,17 @@ def test_dropout_keeps_the_mean_and_one_fate_along_shared_axes():
     assert (y == y[:1]).all()
 
 
-def test_batch_norm_moves_its_averages_in_training_only():
+def test_batch_norm_moves_its_averages_in_backward_passes_of_training_only():
     op = find("BatchNorm")(momentum=0.9)
     x = np.random.default_rng(0).normal(2, 3, (50, 3))
     inputs = [leaf(a) for a in (x, np.ones(3), np.zeros(3), *STATES)]
     outputs = [leaf(y) for y in forward(op, [x, np.ones(3), np.zeros(3), *STATES], train=True)]
-    from_oracle = {k: evaluate(e) for k, e in op.updates(inputs[:3], inputs[3:], outputs).items()}
+    new = op.updates_backward(inputs[:3], inputs[3:], outputs)
+    from_oracle = {k: evaluate(e) for k, e in new.items()}
     np.testing.assert_allclose(from_oracle[0], STATES[0] * 0.9 + x.mean(0) * 0.1)
     np.testing.assert_allclose(from_oracle[1], STATES[1] * 0.9 + x.var(0) * 0.1)
-    assert not op.updates(inputs[:3], inputs[3:], outputs, train=False)
+    assert not op.updates_backward(inputs[:3], inputs[3:], outputs, train=False)
+    assert not op.updates(inputs[:3], inputs[3:], outputs)
 
 
 def test_statistics_of_half_floats_are_float32():

@@ -184,7 +184,7 @@ def test_every_record_has_the_classic_face():
     assert property_of("_test_convolution", kernel=3, num_filter=1).param.kernel == (3,)
 
 
-def test_a_record_at_work_moves_its_states():
+def test_a_record_at_work_moves_its_states_in_backward():
     op = property_of("BatchNorm", fix_gamma=False, momentum=0.5).create_operator(None)
     x = np.arange(12, dtype=np.float32).reshape(4, 3)
     scale, shift, mean, var = (np.full(3, v, np.float32) for v in (1, 0, 8, 2))
@@ -196,6 +196,18 @@ def test_a_record_at_work_moves_its_states():
         [TBlob(y) for y in outs],
         [TBlob(mean), TBlob(var)],
     )
+    assert (mean == 8).all()
+    grads = [np.zeros_like(a) for a in (x, scale, shift)]
+    op.backward(
+        OpContext(True),
+        [TBlob(np.ones_like(x))],
+        [TBlob(a) for a in (x, scale, shift)],
+        [TBlob(y) for y in outs],
+        [kWriteTo] * 3,
+        [TBlob(g) for g in grads],
+        [TBlob(mean), TBlob(var)],
+    )
+    assert (grads[2] == 4).all()
     np.testing.assert_allclose(mean, 4 + x.mean(0) / 2)
     np.testing.assert_allclose(var, 1 + x.var(0) / 2, 1e-5)
     np.testing.assert_allclose(outs[0].mean(0), 0, atol=1e-6)

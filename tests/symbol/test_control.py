@@ -300,3 +300,27 @@ def test_saved_loops_run_where_none_was_composed(tmp_path):
     command = [sys.executable, "-c", script, str(tmp_path / "loop.json")]
     told = subprocess.run(command, capture_output=True, text=True, check=True)
     assert told.stdout == "[2.0, 3.0, 4.0]\n"
+
+
+def test_averages_move_in_each_step_of_a_loop_that_is_replayed():
+    """As those of the operator that is called as often: the last step's first."""
+    x = mx.nd.array(np.random.default_rng(0).uniform(size=(12, 4, 3)))
+    ones, zeros = mx.nd.ones((3,)), mx.nd.zeros((3,))
+    names = ("gamma", "beta", "mean", "var")
+    body = mx.sym.BatchNorm
+    y, _ = mx.sym.contrib.foreach(
+        lambda a, s: (body(a, *map(mx.sym.var, names), name="norm"), s + 1),
+        mx.sym.var("x"),
+        mx.sym.zeros((1,)),
+    )
+    states = {"mean": mx.nd.zeros((3,)), "var": mx.nd.ones((3,))}
+    args = {"x": x, "gamma": ones, "beta": zeros}
+    bound = y.bind(mx.cpu(), args, {"x": mx.nd.zeros(x.shape)}, "write", states)
+    want = np.zeros(3)
+    for _ in range(3):
+        (out,) = bound.forward(is_train=True)
+        np.testing.assert_allclose(states["mean"].asnumpy(), want, 1e-5)
+        bound.backward(mx.nd.ones(out.shape))
+        for batch in x.asnumpy()[::-1]:
+            want = want * 0.9 + batch.mean(0) * 0.1
+    np.testing.assert_allclose(states["mean"].asnumpy(), want, 1e-5)

@@ -42,9 +42,8 @@ class DataTask:
         self.ctx = ctx
         self.node, self.buffers, self.train = node, buffers, train
         self.kept, self.added = kept, added
-        backward = isinstance(node.op, Gradient)
-        self.states = [] if backward else [buffers[e] for e in states_of(node)]
-        self.requested = self._requested(backward)
+        self.states = [buffers[e] for e in states_of(node)]
+        self.requested = self._requested(isinstance(node.op, Gradient))
 
     def _requested(self, backward: bool) -> list[Any]:
         """The resources that the operator asked for."""
@@ -94,8 +93,7 @@ class DataTask:
             OpReqType.kNullOp if not given else OpReqType.kAddTo if added else OpReqType.kWriteTo
             for given, added in zip(gives, self.added, strict=True)
         ]
-        states = ins[count:]
-        blobs = list(map(shadow.TBlob, made))
+        blobs, states = (list(map(shadow.TBlob, part)) for part in (made, self.states))
         op.run_backward(context, grads, ins[:count], outs, requests, blobs, states)
 
     @property

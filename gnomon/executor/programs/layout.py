@@ -111,7 +111,8 @@ class Layout:
     """Tasks and a place for each value.
 
     The first `forward` tasks are the forward pass; the last ones of these, from `repeat` on, change
-    states, and are left out where the pass is done again. `prepare` are done before, and only where
+    states, and are left out where the pass is done again. The last tasks of all change the states
+    that the backward pass changes. `prepare` are done before, and only where
     a parameter has changed: they make the values of `kept`, each of the entries that it lists.
     `homes` live in the caller's arrays; `added` are those of them that are added to what is there.
     Where there are several contexts, `contexts` says that of each node. `regions` are the branches
@@ -191,22 +192,24 @@ def lay_out(net: Network, mode: Mode, draws: Draws) -> Layout:
     grads = [Delivery(back.grads[n], *net.grads[n]) for n in net.grads if n in back.grads]
     _settle_homes(layout, nodes, outputs)
     _settle_homes(layout, back.nodes, grads)
-    updates = _updates(layout, nodes)
+    updates, later = _updates(layout, nodes), _updates(layout, back.nodes)
     used = used_entries([*nodes, *back.nodes], (d.entry for d in (*outputs, *grads)))
-    used.update(e for t in updates for e in t.reads)
+    used.update(e for t in (*updates, *later) for e in t.reads)
     context = _context(layout, *known, used)
     _prepare(layout, [n for n in every if isinstance(n.op, Kept)], used, context)
     forward = express(nodes, layout.buffers, used, context)
     behind = express(back.nodes, layout.buffers, used, context) + _zeros(layout, net, back)
     forward = _delivered(layout, forward, outputs)
     behind = _delivered(layout, behind, grads)
-    read_later = {e for t in (*updates, *behind) for e in t.reads}
+    read_later = {e for t in (*updates, *behind, *later) for e in t.reads}
     layout.heads = frozenset(read_later & net.heads.keys())
     forward = _finished(layout, forward, read_later)
-    updates = _finished(layout, updates, ())
-    layout.tasks = [*forward, *updates, *_finished(layout, behind, ())]
+    behind = _finished(layout, behind, {e for t in later for e in t.reads})
+    updates, later = _finished(layout, updates, ()), _finished(layout, later, ())
+    layout.tasks = [*forward, *updates, *behind, *later]
     layout.repeat, layout.forward = len(forward), len(forward) + len(updates)
-    changed = {layout.stores[e].entry for t in updates for e in t.made if e in layout.stores}
+    changes = [e for t in (*updates, *later) for e in t.made]
+    changed = {layout.stores[e].entry for e in changes if e in layout.stores}
     layout.repeatable = not any(e in changed for t in forward for e in t.reads)
     layout.keeps_forward = mode.differentiate and any(isinstance(n.op, PropertyOp) for n in nodes)
     arguments = frozenset((*layout.kept, *(Entry(n, 0) for n in net.graph.arguments)))
@@ -309,7 +312,7 @@ def _guarded(
 
 
 def _updates(layout: Layout, nodes: Iterable[Node]) -> list[Task]:
-    """Tasks that change states, at the end of the forward pass."""
+    """Tasks that change states, at the end of the pass that `nodes` are of."""
     stateful = (n for n in nodes if n.op.is_expression and n.op.auxiliary())
     return [task for node in stateful for task in _update(layout, node)]
 

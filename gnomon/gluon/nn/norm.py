@@ -94,6 +94,9 @@ class BatchNormBase(_Norm):
 class BatchNorm(BatchNormBase):
     """Normalization over a batch of all but the axis of channels.
 
+    The running mean and variance move in `backward`, and so not where it is frozen: where neither
+    its parameters nor anything below it wants a gradient.
+
     >>> import gnomon as mx
     >>> layer = BatchNorm()
     >>> layer.initialize()

@@ -156,6 +156,14 @@ class Node:
         self.context = context
         self.number = next(_numbers)
 
+    @property
+    def changes(self) -> bool:
+        """Whether a visit may do something even where no gradient comes: it changes states."""
+        gradient = self.gradient
+        if isinstance(gradient, Gradient):
+            return bool(gradient.needs.states)
+        return isinstance(gradient, Network)
+
     def is_over(self, index: int) -> bool:
         """Whether the tape was followed beyond an output."""
         return self.saved is None
@@ -251,6 +259,7 @@ def record(
     needs = gradient.needs
     saved = [inputs[k]._saved() for k in needs.inputs]
     saved += [outputs[k]._saved() for k in needs.outputs]
+    saved += [inputs[k]._detached() for k in needs.states]
     visible = outputs[: op.num_visible_outputs]
     kinds = [(x._layout, x.context) for x in visible]
     node = Node(gradient, places, gives, saved, kinds, (train, context))

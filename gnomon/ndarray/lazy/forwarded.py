@@ -12,7 +12,7 @@ its gradients were computed by the program, and nothing is kept. What is read fo
 is open from the start. A closed one is opened where anybody could tell: before an operand or a
 value is written, or its program runs again; if gradients are asked for in another way than before
 (other outputs, `grad`, `create_graph`, `retain_graph`, another thread), or their arrays have moved.
-What the operators then do to states they do to copies of how these were.
+States that its backward pass changes may be written at any time: nothing has read them yet.
 """
 
 from __future__ import annotations
@@ -121,8 +121,8 @@ class Forwarded(Node):
     """
 
     __slots__ = (
-        "__weakref__", "_asked", "_constants", "_drawn", "_held", "_is_asked", "_lock", "_numbers",
-        "_operands", "_owner", "_path", "_places", "_plan", "_reader", "_reads", "_states",
+        "__weakref__", "_asked", "_constants", "_drawn", "_held", "_is_asked", "_lock", "_moved",
+        "_numbers", "_operands", "_owner", "_path", "_places", "_plan", "_reader", "_reads",
         "_train", "_turn", "_values",
     )  # fmt: skip
 
@@ -133,7 +133,6 @@ class Forwarded(Node):
         reads: Reads,
         values: Sequence[Any],
         plan: Any = None,
-        states: Mapping[int, Any] | None = None,
     ) -> None:
         path = [] if plan is None else record.mark.path()
         self._numbers = reserved(len(path))
@@ -149,10 +148,11 @@ class Forwarded(Node):
         self._asked, self._is_asked = reads.asked, False
         self._reader, self._turn = None, 0
         self._places: Sequence[Place | None] = places  # of the values, where it is open
-        self._values, self._operands, self._states = [], [], states or {}
+        self._values, self._operands, self._moved = [], [], frozenset[int]()
         if plan is not None:
             self._turn = plan.turn
             self._drawn, self._operands = record.drawn, record.operands
+            self._moved = plan.moving
             self._values = [x._detached() for x in values]
             self._reader = reader = Reader(self)
             for chunk in self._chunks():
@@ -163,9 +163,9 @@ class Forwarded(Node):
             self._release()
 
     def _chunks(self) -> list[Any]:
-        """The memory of operands, but of states that changed, and of the values."""
-        states = self._states
-        found = [x.chunk for k, x in enumerate(self._operands) if k not in states]
+        """The memory of operands, but for states that the backward pass changes, and of values."""
+        moved = self._moved
+        found = [x.chunk for k, x in enumerate(self._operands) if k not in moved]
         return found + [x._chunk for x in self._values]
 
     def _release(self) -> None:
@@ -175,7 +175,7 @@ class Forwarded(Node):
             for chunk in self._chunks():
                 with suppress(ValueError):
                     chunk.pending_readers.remove(reader)
-            self._operands, self._values, self._path, self._states = [], [], [], {}
+            self._operands, self._values, self._path = [], [], []
 
     @property
     def depth(self) -> int:
@@ -304,7 +304,8 @@ class Forwarded(Node):
         nodes: dict[Node, None] = {}
         for number in needed(self._path, self._held):
             mark = self._path[number]
-            inputs = [results[k] if k >= 0 else self._operand(~k) for k in mark.operands]
+            operands = self._operands
+            inputs = [results[k] if k >= 0 else operands[~k].remade() for k in mark.operands]
             made = Recorded.apply(mark.op, inputs, drawn=self._drawn.get(number))
             for k, x in enumerate([made] if mark.is_single else made, mark.first):
                 results[k] = x if k not in given else _kept(x, given[k])
@@ -313,10 +314,6 @@ class Forwarded(Node):
         for node, number in zip(nodes, self._numbers, strict=False):
             node.number = number
         return [results[k]._tape for k in self._held]
-
-    def _operand(self, number: int) -> Any:
-        """An operand as it was."""
-        return self._states[number] if number in self._states else self._operands[number].remade()
 
 
 Met = dict[Forwarded, set[int]]
@@ -361,12 +358,11 @@ def forwarded(
         plan = None if program is None else program.ready(record.operands)
         if plan is None:
             return False
-        states = {k: record.operands[k].remade().copy() for k in sorted(record.changed)}
         values = plan.forward(record.operands, record.drawn)
         if record.way == PREDICTED:
             reads.opened = 0
         else:
-            enter_tape(Forwarded(record, held, reads, values, plan, states), values)
+            enter_tape(Forwarded(record, held, reads, values, plan), values)
         for k, value in zip(held, values, strict=True):
             take_over(results[k], value)
         record.forget()  # before more can be noted

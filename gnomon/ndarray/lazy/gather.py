@@ -33,9 +33,7 @@ def gather(arrays: Iterable[Any]) -> None:
     sizes = [-(-x._layout.nbytes // _GRAIN) * _GRAIN for x in small]
     block = allocate(sum(sizes), small[0].context)
     offsets = accumulate(sizes, initial=0)
-    places = [
-        (x, State(x._chunk, x._offset, None), k) for x, k in zip(small, offsets, strict=False)
-    ]
+    places = [(x, State(x._chunk, x._offset), k) for x, k in zip(small, offsets, strict=False)]
     with hiding():
         try:
             hidden = [place for place in places if put_away(*place[:2])]

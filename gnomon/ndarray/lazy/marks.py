@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from gnomon.dtype import int64
 from gnomon.expr.node import Buffer
@@ -49,35 +49,27 @@ class Operand(Frozen):
         return made
 
 
-class Effects(NamedTuple):
-    """What an operator does beside its results: which inputs it changes, and what it draws."""
-
-    changed: tuple[int, ...]
-    draws: tuple[int, ...]
-
-
 @whole
 class Mark(Frozen):
     """What was noted up to one operator; `operands` are results by number, and leaves -1, -2...
 
-    `first` is the number of its first result, `leaves` and `results` count all up to it. `changed`
-    are those of the leaves that it changes, `draws` how many random numbers each draw takes.
+    `first` is the number of its first result, `leaves` and `results` count all up to it. `draws`
+    tell how many random numbers each draw takes.
     """
 
     __slots__ = (
-        "after", "changed", "count", "draws", "first", "is_single", "is_special", "layouts",
-        "leaves", "op", "opened", "operands", "parent", "plans", "results", "varied",
+        "after", "count", "draws", "first", "is_random", "is_single", "layouts", "leaves", "op",
+        "opened", "operands", "parent", "plans", "results", "varied",
     )  # fmt: skip
 
     made = 0
 
     after: dict[Any, Mark | None]  # None: it is not noted
-    changed: frozenset[int]
     count: int
     draws: tuple[int, ...]
     first: int
+    is_random: bool
     is_single: bool
-    is_special: bool  # it changes states, or draws
     layouts: tuple[Layout, ...]
     leaves: int
     op: Any
@@ -94,14 +86,12 @@ class Mark(Frozen):
         op: Any,
         operands: tuple[int, ...],
         layouts: Sequence[Layout],
-        effects: Effects | None = None,
+        draws: tuple[int, ...] = (),
     ) -> None:
-        found = effects or Effects((), ())
         first, before = (0, 0) if parent is None else (parent.results, parent.leaves)
         for name, value in (
             ("parent", parent), ("op", op), ("operands", operands), ("layouts", tuple(layouts)),
-            ("changed", frozenset(~operands[k] for k in found.changed)), ("draws", found.draws),
-            ("is_special", bool(found.changed or found.draws)), ("is_single", len(layouts) == 1),
+            ("draws", draws), ("is_random", bool(draws)), ("is_single", len(layouts) == 1),
             ("first", first), ("results", first + len(layouts)),
             ("count", 0 if parent is None else parent.count + 1),
             ("leaves", max([before, *(-k for k in operands)])),
@@ -137,8 +127,11 @@ def admit(weight: int = 1) -> None:
 
 
 def may_be_noted(op: Any) -> bool:
-    """Whether an operator is an expression that refuses no values; its gradient may not draw."""
+    """Whether an operator is an expression that refuses no values, and leaves its states as they
+    are; its gradient may not draw."""
     if not isinstance(op, Op) or not op.is_expression or op.guard is not None or op.sparse_grad:
+        return False
+    if type(op).updates is not Op.updates:
         return False
     return not op.is_random or (op.takes_random and _has_own_gradient(type(op)))
 
@@ -155,17 +148,17 @@ def is_own(kind: type[Any]) -> bool:
     return kind.__module__.partition(".")[0] != __name__.partition(".")[0]
 
 
-def effects(op: Any, layouts: Sequence[Layout], outs: Sequence[Any], train: bool) -> Effects:
-    """What an operator does beside its results, on operands of these layouts."""
-    if not (op.aux_names or op.is_random or is_own(type(op))):
-        return Effects((), ())
-    count = len(op.arguments())
+def draws_of(
+    op: Any, layouts: Sequence[Layout], outs: Sequence[Any], train: bool
+) -> tuple[int, ...]:
+    """How many random numbers each draw of an operator takes, on operands of these layouts."""
+    if not (op.is_random or is_own(type(op))):
+        return ()
     draws = Draws(lambda: Buffer((2,), int64))
     leaves = [Buffer(x.shape, x.dtype, x.strides) for x in layouts]
     told = {"out_shapes": [shape for shape, _ in outs], "out_types": [dtype for _, dtype in outs]}
-    values = op.apply(leaves, train=train, random=draws, **told)
-    new = op.updates(leaves[:count], leaves[count:], values, train) if op.aux_names else {}
-    return Effects(tuple(count + k for k in sorted(new)), tuple(draws.counts))
+    op.apply(leaves, train=train, random=draws, **told)
+    return tuple(draws.counts)
 
 
 def known(op: Any) -> Any:
@@ -192,11 +185,11 @@ def canonical(op: Any) -> Any:
 
 
 def needed(path: Sequence[Mark], wanted: Iterable[int]) -> list[int]:
-    """The numbers of the operators that results depend on, and of those that change states."""
+    """The numbers of the operators that results depend on."""
     results, found = set(wanted), []
     for number in range(len(path) - 1, -1, -1):
         mark = path[number]
-        if mark.changed or not results.isdisjoint(range(mark.first, mark.results)):
+        if not results.isdisjoint(range(mark.first, mark.results)):
             found.append(number)
             results.update(k for k in mark.operands if k >= 0)
     return found[::-1]

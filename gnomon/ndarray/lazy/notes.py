@@ -24,12 +24,12 @@ and goes on the tape. That is what happens where the mark has no program (yet), 
 - `SCOPES` scopes that record have passed without gradients being asked for.
 Where that goes on, noting is in vain: the thread rests from it for ever more records.
 
-Random numbers take their places in the sequence when an operator is noted. A state that it changes,
-which no other array may look at, is hidden until that is done (`states.py`).
+Random numbers take their places in the sequence when an operator is noted. States that a backward
+pass changes, as moving averages, are read and written where they lie.
 
-Not noted, and computed at once, are operators with data of their own, or refusals of values; on
-sparse arrays, on memory that others may write, on several devices; on a state that was noted
-before; those with `out`.
+Not noted, and computed at once, are operators with data of their own, or refusals of values; those
+that change states as they are called, or have `out`; on sparse arrays, on memory that others may
+write, on several devices.
 """
 
 from __future__ import annotations
@@ -62,13 +62,12 @@ from gnomon.ndarray.lazy.marks import (
     Operand,
     admit,
     canonical,
-    effects,
+    draws_of,
     in_turn,
     known,
     may_be_noted,
 )
 from gnomon.ndarray.lazy.recorded import MOST, Position, Recorded, index_of, serve, way, ways
-from gnomon.ndarray.lazy.states import State
 from gnomon.ndarray.lazy.varying import MOST as MOST_NUMBERS
 from gnomon.ndarray.lazy.varying import Called, Said, opened, varied
 from gnomon.resource import generator
@@ -110,7 +109,7 @@ class Record(Recorded):
             put(self, "rest", self.rest - 1)
         with self.own.lock:
             if self.results and not self.working and not self._held():
-                self._compute()  # what changes states
+                self._compute()  # nothing: no caller holds any of it
             put(self, "scopes", self.scopes + 1 if self.results else 0)
             if self.scopes >= SCOPES:
                 self()
@@ -121,8 +120,6 @@ class Record(Recorded):
             pending = x._pending_in if x.__class__ is Array.main else None
             if type(pending) is Record and pending is not self:
                 placed(x)  # another thread's: two that wait for each other hold no lock meanwhile
-            elif type(pending) is State and pending.record not in (None, self):
-                pending.materialize(x)
         with self.own.lock:
             if self.noting:  # a finaliser computes, or a handler
                 return None
@@ -149,7 +146,7 @@ class Record(Recorded):
                 continue
             if mark is EMPTY:
                 mark = self._grown(op, arrays, entry, fresh)
-            taken = mark is not None and (not fresh or self.take(fresh, mark.changed))
+            taken = mark is not None and (not fresh or self.take(fresh))
             if mark is not None and taken:
                 if mark.draws and drawn is None:
                     source = generator(self.ctx)
@@ -171,7 +168,7 @@ class Record(Recorded):
             made = results[first] if mark.is_single else results[first:]  # a handler may compute
             known_as = self.mark.opened
             put(self, "mark", mark)
-            if said is not None and not mark.is_special:  # native code notes it from now on
+            if said is not None and not mark.is_random:  # native code notes it from now on
                 known_as[varied(said.op)] = op
             if mark.count >= MOST:
                 self._compute()  # with what is held here
@@ -210,8 +207,6 @@ class Record(Recorded):
                 place = source(x)
             on_tape = on_tape or place is not None
             if number is not None and operands[~number].place is place:
-                if ~number in self.changed:
-                    return None, fresh
                 entry.append(number)
             elif not fresh or (k := index_of(fresh, x)) is None:
                 entry.append(x._layout)
@@ -245,13 +240,11 @@ class Record(Recorded):
                 numbers = {id(x): ~k for k, x in enumerate(fresh, count)}
                 pairs = zip(entry[1:], arrays, strict=True)
                 operands = tuple(k if isinstance(k, int) else numbers[id(x)] for k, x in pairs)
-                does = effects(op, layouts, outs, self.train)
+                draws = draws_of(op, layouts, outs, self.train)
                 states = [operands[k] for k in range(len(op.arguments()), len(operands))]
-                if all(k < 0 and operands.count(k) == 1 for k in states) and all(
-                    ~operands[k] >= count for k in does.changed
-                ):
+                if all(k < 0 and operands.count(k) == 1 for k in states):
                     made = [dense(*out) for out in shown]
-                    mark = Mark(self.mark, canonical(op), operands, made, does)
+                    mark = Mark(self.mark, canonical(op), operands, made, draws)
         self.mark.after[entry] = mark
         return mark
 
@@ -300,15 +293,6 @@ class Record(Recorded):
         if type(array._pending_in) is Lost:
             array._pending_in.materialize(array)
         return False
-
-    def compute_states(self, state: State) -> None:
-        """Compute what is noted, so that a state has its value."""
-        with self.own.lock:
-            if self.working and state.record is self:
-                raise MidwayError("a state was asked for while it was being computed")
-            self.read()
-            if state.record is self:  # left from an interrupt
-                state.record = None
 
     def _missed(self) -> None:
         """It was noted in vain."""

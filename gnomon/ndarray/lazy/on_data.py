@@ -107,7 +107,10 @@ def run_backward(
     requests: Sequence[Any],
     ctx: Context,
 ) -> None:
-    """Store the gradients of an operator's arguments into `grads` as `requests` say."""
+    """Store the gradients of an operator's arguments into `grads` as `requests` say.
+
+    It may change its states.
+    """
     op = gradient.op
     count = len(op.arguments())
     out_grads, inputs, outputs = parts
@@ -131,7 +134,7 @@ def run_backward(
         )
 
     read = [x for part in parts for x in part if x is not None]
-    written = [g for g in made if g is not None]
+    written = [g for g in (*made, *inputs[count:]) if g is not None]
     push(op, f"_backward_{op.name}", backward, context, wanted, read, written, ctx)
 
 

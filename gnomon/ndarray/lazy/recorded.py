@@ -2,15 +2,15 @@
 
 `native_note` notes an operator by native code: one whose mark is known, on results of the record
 and on arrays in memory. It gives None, with nothing done, for anything unusual: an operator that
-changes states or draws, operands that wait or are results on the tape. It decides everything before
-it changes anything, and looks again, right before it does, that its own allocations (which may run
-the collector, and so any code) left the record as it was. Natively nothing comes between then;
-Python cannot say so, and goes the usual way where native code is not served.
+draws, operands that wait or are results on the tape. It decides everything before it changes
+anything, and looks again, right before it does, that its own allocations (which may run the
+collector, and so any code) left the record as it was. Natively nothing comes between then; Python
+cannot say so, and goes the usual way where native code is not served.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, cast
 
 from gnomon import config
@@ -23,7 +23,6 @@ from gnomon.ndarray.core.mode import is_recording, is_training
 from gnomon.ndarray.core.tape import NOTED, Leaf, source
 from gnomon.ndarray.lazy.fusion_group import Own
 from gnomon.ndarray.lazy.marks import EMPTY, ON_TAPE, PREDICTED, TRAINED, Mark, Operand
-from gnomon.ndarray.lazy.states import State, hide, is_hidden_in
 from gnomon.ndarray.lazy.varying import Called, Said, numbered, varied
 from gnomon.runtime.once import once
 
@@ -42,14 +41,13 @@ class Recorded(Frozen):
     """
 
     __slots__ = (
-        "changed", "changes", "ctx", "drawn", "is_eager", "is_open", "mark", "misses", "noting",
+        "changes", "ctx", "drawn", "is_eager", "is_open", "mark", "misses", "noting",
         "numbers", "operands", "own", "places", "rest", "results", "said", "scopes", "way",
         "working",
     )  # fmt: skip
 
     apply: ClassVar[Callable[..., Any]]  # what applies an operator
 
-    changed: set[int]  # numbers of operands that are states, changed by now
     changes: int  # of settings, at the time that `is_eager` was found
     ctx: Any  # of all arrays
     drawn: dict[int, list[Position]]  # of random numbers, by the number of the operator
@@ -93,7 +91,6 @@ class Recorded(Frozen):
         put(self, "operands", [])
         put(self, "numbers", {})
         put(self, "places", [])
-        put(self, "changed", set())
         put(self, "drawn", {})
         put(self, "said", {})
         put(self, "scopes", 0)
@@ -109,14 +106,10 @@ class Recorded(Frozen):
         _, inputs, self.said[self.mark.count] = found  # no harm if it is not noted
         return ways.note(self.own, both.__dict__.get("_number"), tuple(inputs))
 
-    def take(self, arrays: Sequence[Any], changed: Collection[int]) -> bool:
-        """Whether arrays in memory could be noted as operands, those `changed` as states."""
+    def take(self, arrays: Sequence[Any]) -> bool:
+        """Whether arrays in memory could be noted as operands."""
         operands, numbers, places = self.operands, self.numbers, self.places
         for x in arrays:
-            if len(operands) in changed:
-                if not self._take_state(x):
-                    return False
-                continue
             chunk = x._chunk
             place = source(x)
             if chunk.shared or chunk.failure is not None:
@@ -132,59 +125,27 @@ class Recorded(Frozen):
             chunk.pending_readers.append(self)
         return True
 
-    def _take_state(self, x: Any) -> bool:
-        """Whether an array could be noted as a state that is changed."""
-        if not self.operands or x.context != self.ctx or not hide(x, self):
-            return False
-        state = x._pending_in
-        if type(state) is not State:  # a finaliser or handler has asked for its value since
-            return False
-        if state.chunk.failure is not None:
-            state.record = None
-            return False
-        number = len(self.operands)
-        self.operands.append(Operand(x, state.chunk, state.offset, x._layout, None))
-        self.places.append(-1)
-        self.numbers[id(x)] = ~number
-        self.changed.add(number)
-        return True
-
     def drop_beyond(self) -> None:
         """Let go of operands of what was not noted in the end, perhaps as memory lacked."""
         del self.places[self.mark.leaves :]
         while len(self.operands) > self.mark.leaves:
             operand = self.operands.pop()
             self.numbers.pop(id(operand.array), None)
-            self.changed.discard(len(self.operands))
-            self._release(operand)
+            let_go([operand], self)
 
     def undo(self, fresh: Sequence[Any]) -> None:
         """Let go of what was added while all was computed and forgotten."""
         self._empty()
         for x in fresh:
-            if is_hidden_in(x, self):
-                x._pending_in.record = None
-                continue
             while self in x._chunk.pending_readers:
                 x._chunk.pending_readers.remove(self)
 
     def forget(self) -> None:
         """Let go of all that is noted."""
-        dropped, changed = (self.operands, self.results), self.changed
+        operands, _kept = self.operands, self.results  # until nothing of this refers to them
         put(self, "mark", EMPTY[self.way])
         self._empty()
-        if not changed:
-            ways.let_go(dropped[0], self)
-            return
-        for operand in dropped[0]:
-            self._release(operand)
-
-    def _release(self, operand: Operand) -> None:
-        """Be no pending reader of an operand any more."""
-        if is_hidden_in(operand.array, self):
-            operand.array._pending_in.record = None
-        else:
-            let_go([operand], self)
+        ways.let_go(operands, self)
 
 
 @native
@@ -321,7 +282,7 @@ def native_note(own: Own, number: object, arrays: tuple[object, ...]) -> Any:
     if not is_on_tape:
         return None
     mark = before.after.get(tuple(key))
-    if mark is None or mark.is_special or mark.count >= MOST:
+    if mark is None or mark.is_random or mark.count >= MOST:
         return None
     first: int = mark.first
     made: list[Array] = []

@@ -1,9 +1,7 @@
-"""States: arrays that a noted operator is about to change, such as moving averages (`notes.py`).
+"""States of an array in memory: *seen*, as any other, or *hidden*, so that it can be moved.
 
-A state of an array. *Seen*: it lies in memory, as any other. *Hidden*: it is pending, its memory is
-known to its `State` alone, and no other array looks there. `record` is the record in which an
-operator is noted that changes it, None where there is none: asking for the array's memory, which
-makes it a seen one, has that computed first. A hidden array stays so from step to step.
+A hidden one is pending, its memory is known to its `State` alone, and no other array looks there.
+Asking for its memory makes it a seen one; where that is while arrays are being moved, it waits.
 """
 
 from __future__ import annotations
@@ -22,21 +20,17 @@ _getrefcount = sys.getrefcount
 class State:
     """What a hidden array is pending in, with the memory that it has."""
 
-    __slots__ = ("chunk", "ctx", "offset", "record")
+    __slots__ = ("chunk", "ctx", "offset")
 
-    def __init__(self, chunk: Chunk, offset: int, record: Any) -> None:
-        self.chunk, self.offset, self.record = chunk, offset, record
+    def __init__(self, chunk: Chunk, offset: int) -> None:
+        self.chunk, self.offset = chunk, offset
         self.ctx: Context = chunk.ctx
 
     def materialize(self, array: Any) -> bool:
-        """Give the array its memory, with the value of all that is noted."""
-        while array._pending_in is self:
-            with _lock[0]:
-                record = self.record
-                if record is None and array._pending_in is self:
-                    array._materialize(self.chunk, self.offset)
-            if record is not None:
-                record.compute_states(self)
+        """Give the array its memory."""
+        with _lock[0]:
+            if array._pending_in is self:
+                array._materialize(self.chunk, self.offset)
         return False
 
 
@@ -68,30 +62,6 @@ def put_away(array: Any, state: State) -> bool:
             if not is_alone:
                 array._materialize(chunk, state.offset)
         return is_alone
-
-
-def hide(array: Any, record: Any) -> bool:
-    """Have an array changed by what is noted in `record`; whether it is known to be the only one.
-
-    That is an array of the usual class, dense, off the tape, and changed by no other record.
-    """
-    state = array._pending_in
-    if type(state) is State:
-        with _lock[0]:
-            if array._pending_in is not state or state.record is not None:
-                return False
-            state.record = record
-            return True
-    state = State(array._chunk, array._offset, record)
-    if array._tape is not None or array._layout.strides is not None or state.chunk.shared:
-        return False
-    return put_away(array, state)
-
-
-def is_hidden_in(array: Any, record: Any) -> bool:
-    """Whether an array is changed by what is noted in `record`."""
-    state = array._pending_in
-    return type(state) is State and state.record is record
 
 
 _lock = [reentrant()]  # a forked child gets another one

@@ -253,7 +253,8 @@ def gradient(
         recipe, inputs, outputs = derivative.recipe_of(node, reads, wanted, dests, _on(ctx))
         if recipe.template is not None:
             check_operands(rule, inputs, outputs, ctx)
-            _launch(recipe, rule.name, inputs, outputs, outputs, ctx)
+            written = [*outputs, *derivative.changed_of(node, inputs)]
+            _launch(recipe, rule.name, inputs, outputs, written, ctx)
             return derivative.spaced(node, wanted, outputs)
     kinds = [dense(rule.shapes[0][k], rule.types[0][k]) for k in wanted]
     outputs = [new(layout, ctx) for layout in kinds]
@@ -267,8 +268,12 @@ def gradient(
 def _gradient_on_host(node: Node, reads: Sequence[Any], wanted: tuple[int, ...]) -> Outputs:
     """The wanted gradients by the processor."""
     tell(node.gradient.name, node.outputs[0][1])
-    held = [here(x) for x in node.saved or ()]
+    saved = node.saved or ()
+    held = [here(x) for x in saved]
     kinds = [(layout, _HOST) for layout, _ in node.outputs]
     twin = Node(node.gradient, node.inputs, node.gives, held, kinds, node.context)
     found = derivative.by_processor(twin, [here(x) for x in reads], wanted)
+    pairs = [derivative.changed_of(node, part) for part in (held, saved)]
+    for value, state in zip(*pairs, strict=True):
+        move(value, state)
     return [found[k] for k in wanted]

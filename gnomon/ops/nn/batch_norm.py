@@ -29,8 +29,9 @@ STATES = ("moving_mean", "moving_var")
 class BatchNorm(Op):
     """`gamma * (data - mean) / sqrt(variance + eps) + beta` for each channel.
 
-    Mean and variance are the batch's in training (they also go into the moving ones), else the
-    moving ones. The output `var` holds `1 / sqrt(variance + eps)`.
+    Mean and variance are the batch's in training, else the moving ones. The batch's go into the
+    moving ones in each backward pass that reaches the operator, so not where nothing that it
+    depends on wants a gradient. The output `var` holds `1 / sqrt(variance + eps)`.
     """
 
     eps: float = param(0.0010000000474974513, low=0, doc="Added to the variance.")
@@ -80,7 +81,9 @@ class BatchNorm(Op):
         y = y if self.fix_gamma else y * self.each(gamma, x)
         return cast(y + self.each(beta, x), data.dtype), center, spread
 
-    def updates(self, inputs: Any, aux: Any, outputs: Any, train: bool = True) -> dict[int, Expr]:
+    def updates_backward(
+        self, inputs: Any, aux: Any, outputs: Any, train: bool = True
+    ) -> dict[int, Expr]:
         if not self.batch(train):
             return {}
         _, center, spread = outputs

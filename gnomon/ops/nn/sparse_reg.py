@@ -23,7 +23,7 @@ class IdentityAttachKLSparseReg(Op):
     """`data` itself; its gradient pulls the mean of each column, over time, to a target.
 
     What is added is the derivative of the Kullback-Leibler divergence of a column's moving mean
-    from `sparseness_target`, times `penalty`.
+    from `sparseness_target`, times `penalty`. The moving mean moves in each backward pass.
     """
 
     sparseness_target: float = param(0.1, low=0, high=1, doc="The mean that is aimed at.")
@@ -40,18 +40,21 @@ class IdentityAttachKLSparseReg(Op):
             raise s.refuse("data", "rows of activations", f"shape {data}")
         s["moving_avg"] = s["mean"] = (data[1],)
 
-    def forward(self, data: Expr, moving_avg: Expr, *, train: bool = False) -> tuple[Expr, Expr]:
-        if not train:
-            return fn.identity(data), fn.identity(moving_avg)
+    def forward(self, data: Expr, moving_avg: Expr) -> tuple[Expr, Expr]:
         axes = tuple(a for a in range(data.ndim) if a != 1)
-        now = ext.reshape(mean_over(data, axes), moving_avg.shape)
-        return fn.identity(data), moving_avg * self.momentum + now * (1 - self.momentum)
+        return fn.identity(data), ext.reshape(mean_over(data, axes), moving_avg.shape)
 
-    def updates(self, inputs: Any, aux: Any, outputs: Any, train: bool = True) -> dict[int, Expr]:
-        return {0: outputs[1]} if train else {}
+    def updates_backward(
+        self, inputs: Any, aux: Any, outputs: Any, train: bool = True
+    ) -> dict[int, Expr]:
+        return {0: self.moved(aux[0], outputs[1])}
 
-    def gradient(self, grad: Expr, mean: Expr) -> Expr:
-        target = self.sparseness_target
+    def moved(self, moving_avg: Expr, mean: Expr) -> Expr:
+        """The moving mean with that of one more batch."""
+        return moving_avg * self.momentum + mean * (1 - self.momentum)
+
+    def gradient(self, grad: Expr, moving_avg: Expr, mean: Expr) -> Expr:
+        target, mean = self.sparseness_target, self.moved(moving_avg, mean)
         slope = (1 - target) / (1.0 - mean) - target / mean
         return grad + ext.broadcast_axis(slope, grad.shape, 1) * self.penalty
 

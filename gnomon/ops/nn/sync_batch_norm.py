@@ -83,11 +83,6 @@ class SharedBatchNorm(HostOp, SyncBatchNorm):
         values = self.results(arrays, {"train": ctx.is_train})
         dests = [blob.tensor.numpy() for blob in out_data]
         self.store(f"{self.name}.compute", self.outputs(), values, req, dests)
-        if self.batch(ctx.is_train):
-            _, center, spread = values
-            for state, new in zip(aux, (center, 1 / (spread * spread) - self.eps), strict=True):
-                memory = state.tensor.numpy()
-                memory[:] = memory * self.momentum + new * (1 - self.momentum)
 
     def run_backward(
         self, ctx: Any, out_grad: Any, in_data: Any, out_data: Any, req: Any, in_grad: Any, aux: Any
@@ -105,6 +100,9 @@ class SharedBatchNorm(HostOp, SyncBatchNorm):
             count, total = self._met("backward", x.size // x.shape[1], own)
             dbeta, dgamma = (self._each(each / count, x) for each in total)
             dx = g - (dbeta + normal * dgamma)
+            for state, new in zip(aux, (center, 1 / (spread * spread) - self.eps), strict=True):
+                memory = state.tensor.numpy()
+                memory[:] = memory * self.momentum + new * (1 - self.momentum)
         dx = dx * self._each(spread if self.fix_gamma else spread * gamma, x)
         found = dx, None if self.fix_gamma else own[1], own[0]
         dests = [None if blob is None else blob.tensor.numpy() for blob in in_grad]
