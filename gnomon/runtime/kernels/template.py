@@ -267,9 +267,10 @@ class Template:
                 said.setdefault(id(block), set()).add(word)
         places = []
         for number, block in {id(b): (k, b) for k, b in enumerate(copy.blocks)}.values():
-            for word, x in enumerate(block.words):
-                operand = 0 if x < SPACING // 2 else (x + SPACING // 2) // SPACING
-                if not 1 <= operand <= self.count:
+            far = [(word, x) for word, x in enumerate(block.words) if x >= SPACING // 2]
+            for word, x in far:  # the others are numbers
+                operand = (x + SPACING // 2) // SPACING
+                if operand > self.count:
                     continue  # a number, or in the workspace
                 if word not in said.get(id(block), ()):
                     return None
@@ -408,6 +409,8 @@ def blocks_of(step: Step) -> Iterator[Block]:
     for each in _each(step):
         if Kernel.of(each) is not None:
             yield each.keep[1]
+        elif hasattr(each, "address_words"):
+            yield each.address_words()[0]  # a product has no other
         else:
             yield from (x for x in _held(each.keep) if isinstance(x, Block))
 
