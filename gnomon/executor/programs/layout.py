@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import pairwise
+from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gnomon import config
@@ -53,7 +54,6 @@ from gnomon.plan.cut import reach
 from gnomon.runtime.devices import device as devices
 from gnomon.runtime.execution import threads
 from gnomon.runtime.statements.prepare import backend_of
-from gnomon.shape import prod
 
 if TYPE_CHECKING:
     from gnomon.executor.programs.resized import Resized, Sample

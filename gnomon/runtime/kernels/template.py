@@ -267,10 +267,9 @@ class Template:
                 said.setdefault(id(block), set()).add(word)
         places = []
         for number, block in {id(b): (k, b) for k, b in enumerate(copy.blocks)}.values():
-            far = [(word, x) for word, x in enumerate(block.words) if x >= SPACING // 2]
-            for word, x in far:  # the others are numbers
-                operand = (x + SPACING // 2) // SPACING
-                if operand > self.count:
+            for word, x in enumerate(block.words):
+                operand = 0 if x < SPACING // 2 else (x + SPACING // 2) // SPACING
+                if not 1 <= operand <= self.count:
                     continue  # a number, or in the workspace
                 if word not in said.get(id(block), ()):
                     return None
