@@ -181,10 +181,10 @@ class Builder:
         """Let libraries' programs work where others do, those in one place that run one by one."""
         layout, found = self.layout, dict[tuple[Context, int], list[Step]]()
         for task in tasks:
-            steps = [step for step in self._steps[task] if isinstance(step, Program)]
-            if steps:
+            programs = [step for step in self._steps[task] if isinstance(step, Program)]
+            if programs:
                 place = layout.place_of(task), layout.branch_of.get(task, 0)
-                found.setdefault(place, []).extend(steps)
+                found.setdefault(place, []).extend(programs)
         for (ctx, branch), steps in found.items():
             self.arena.room(ctx).share(steps, branch)
 

@@ -195,9 +195,7 @@ class Kin:
         made = replace(every, mode=mode, buffers=buffers, draws=draws, stores=stores, heads=heads)
         for owner, count in zip(last.owners, _put(self.counts, numbers), strict=True):
             draws.of(owner).state(count)
-        rows = [(v, size_of(buffers[v.key])) for v in last.values]
-        values = [memory.Value(v.key, n, v.born, v.dies, v.buffer, v.branch) for v, n in rows]
-        made.plan = memory.plan(values, last.shared)
+        made.plan = memory.plan([_of_size(v, buffers) for v in last.values], last.shared)
         made.resized = Resized(self, ready)
         return made
 
@@ -209,6 +207,13 @@ class Kin:
             if None in ready:
                 return None
         return found
+
+
+def _of_size(value: memory.Value, buffers: Buffers) -> memory.Value:
+    """A value of the memory plan with the size that it has here."""
+    key, born, dies = value.key, value.born, value.dies
+    assert isinstance(key, Entry)
+    return memory.Value(key, size_of(buffers[key]), born, dies, value.buffer, value.branch)
 
 
 class Resized:
