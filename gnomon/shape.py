@@ -119,9 +119,10 @@ def broadcast_shapes(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
     rank = max(len(a), len(b))
     left = (1,) * (rank - len(a)) + tuple(a)
     right = (1,) * (rank - len(b)) + tuple(b)
-    if any(m != n and 1 not in (m, n) for m, n in zip(left, right, strict=True)):
+    found = tuple([n if m == 1 else m for m, n in zip(left, right, strict=True)])
+    if found != tuple([m if n == 1 else n for m, n in zip(left, right, strict=True)]):
         raise ShapeError(f"shapes {tuple(a)} and {tuple(b)} do not broadcast over each other")
-    return tuple(n if m == 1 else m for m, n in zip(left, right, strict=True))
+    return found
 
 
 class Shape(tuple[int, ...]):

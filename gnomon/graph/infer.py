@@ -154,7 +154,7 @@ def _start(
     graph: Graph, given: Mapping[Node, T | None], attribute: Callable[[Node], T | None]
 ) -> Known[T | None]:
     """What is known of the variables: `given` first, then their attributes."""
-    known: Known[T | None] = {e: None for n in graph.topo for e in n.entries()}
+    known: Known[T | None] = dict.fromkeys(graph.entries)
     for node in graph.variables:
         value = given.get(node)
         known[Entry(node, 0)] = attribute(node) if value is None else value

@@ -131,6 +131,11 @@ class Graph:
         return tuple(search(e.node for e in self.outputs))
 
     @cached_property
+    def entries(self) -> tuple[Entry, ...]:
+        """The entries of every node in that order, hidden ones included."""
+        return tuple([e for n in self.topo for e in n.entries()])
+
+    @cached_property
     def variables(self) -> tuple[Node, ...]:
         """The variables in that order: arguments and states."""
         return tuple(n for n in self.topo if n.op is None)

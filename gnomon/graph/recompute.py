@@ -31,7 +31,7 @@ def recomputed(
 
     With `everywhere` the pass chooses what to drop; otherwise only what nodes ask for is dropped.
     """
-    sizes = {e: prod(shapes[e]) * types[e].size for n in graph.topo for e in n.entries()}
+    sizes = {e: prod(shapes[e]) * types[e].size for e in graph.entries}
     read = {e for node in back.nodes for e in node.inputs}
     dropped = {n for n in graph.topo if _asked(n)}
     if everywhere:

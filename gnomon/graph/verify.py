@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from gnomon.base import DTypeError, GnomonError, ShapeError, nearest
@@ -80,7 +80,7 @@ def check_complete(
 ) -> None:
     """ShapeError or DTypeError naming the variables whose shape or dtype is not known."""
     check_shapes(graph, shapes, where, by_values, given)
-    lacking = _lacking(graph.topo, types)
+    lacking = _lacking(graph.entries, types)
     if lacking:
         raise DTypeError(f"{where}: the dtype of these is not known, give some: {lacking}")
 
@@ -96,7 +96,8 @@ def check_shapes(
 
     `by_values` says that shapes of results may depend on values: then variables alone are asked.
     """
-    lacking = _lacking(graph.variables if by_values else graph.topo, shapes)
+    asked = [Entry(n, 0) for n in graph.variables] if by_values else graph.entries
+    lacking = _lacking(asked, shapes)
     if lacking:
         names = {n.name for n in graph.variables}
         others = [f"; no input is called {n!r}{nearest(n, names)}" for n in given if n not in names]
@@ -104,9 +105,9 @@ def check_shapes(
         raise ShapeError(text + "".join(others))
 
 
-def _lacking(nodes: Sequence[Node], known: Mapping[Entry, Any]) -> str:
-    """The variables among `nodes` of which something is not known, else the other nodes."""
-    lacking = [n for n in nodes for e in n.entries() if not _known(known.get(e))]
+def _lacking(entries: Iterable[Entry], known: Mapping[Entry, Any]) -> str:
+    """The variables of `entries` of which something is not known, else the other nodes."""
+    lacking = [e.node for e in entries if not _known(known.get(e))]
     inputs = [n for n in lacking if n.op is None] or lacking
     return ", ".join(f"{n.name} ({_shown(known.get(Entry(n, 0)))})" for n in inputs[:10])
 

@@ -110,12 +110,13 @@ class Facts(Generic[T]):
 
     def same(self, *names: str) -> None:
         """State that all of `names` (without names: everything) agree."""
-        group = names or self.names
+        group, whole = names or self.names, None
         for name in group:
-            self[name] = self._known[group[0]]
-            self[group[0]] = self._known[name]
-        for name in group:
-            self[name] = self._known[group[0]]
+            own = self[name]
+            if own is not None:
+                whole = own if whole is None else self.merge(name, own, whole)
+        for name in group if whole is not None else ():
+            self._known[name] = whole
 
     def state(self) -> tuple[T | None, ...]:
         """Everything known, in the order of the names."""

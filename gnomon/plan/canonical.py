@@ -100,7 +100,7 @@ def joined_axes(
     found: list[tuple[int, int]] = []
     for axis in order:
         n = shape[axis]
-        if found and all(s[found[-1][1]] == s[axis] * n for s in strides):
+        if found and [s[found[-1][1]] for s in strides] == [s[axis] * n for s in strides]:
             found[-1] = found[-1][0] * n, axis
         else:
             found.append((n, axis))

@@ -14,6 +14,7 @@ from gnomon.expr.node import Buffer, Cast, Map, Scalar
 from gnomon.expr.walk import postorder
 from gnomon.graph import gradient
 from gnomon.ndarray.lazy import families, invoke
+from gnomon.ndarray.lazy.recipe import PASSING
 from gnomon.ops import registry
 from gnomon.ops.op import describe
 from gnomon.ops.param import param
@@ -189,21 +190,21 @@ def test_random_shapes(kind, dtype, served):
 
 @pytest.mark.native
 @pytest.mark.parametrize("kind", ["sum", "mean", "cut", "mirrored", "stretched", "added"])
-def test_a_first_run_has_no_record_of_its_own(kind, monkeypatch):
-    """It goes by the family's, which takes sizes as it takes addresses; the second makes one."""
+def test_first_runs_have_no_record_of_their_own(kind, monkeypatch):
+    """They go by the family's, which takes sizes as it takes addresses; one behind makes one."""
     made, member = [], families._member
     monkeypatch.setattr(families, "_known", {})
     monkeypatch.setattr(families, "_member", lambda *a: made.append(member(*a)) or made[-1])
     draw = random.Random(kind)
     for _ in range(30):
         state, met = draw.getstate(), len(made)
-        for time in range(3):
+        for time in range(PASSING + 2):
             draw.setstate(state)
             got, expected = KINDS[kind](draw, array(draw, drawn(draw), "float32"))
             np.testing.assert_allclose(got, expected, 1e-5, 1e-5)
             for recipe in made[met:]:
-                assert (time == 0) == recipe.passes == (recipe.address is None)
-            assert all(recipe._template is None for recipe in made[met:] if time == 0)
+                assert (time < PASSING) == recipe.passes == (recipe.address is None)
+                assert time >= PASSING or recipe._template is None
     assert len(made) > 10
 
 

@@ -21,6 +21,7 @@ from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.lazy import materialize, repeat
 from gnomon.ndarray.lazy.applied import applying
 from gnomon.ndarray.lazy.fusion_group import here
+from gnomon.ndarray.lazy.recipe import PASSING
 from gnomon.ndarray.lazy.trace import EMPTY
 from gnomon.runtime.devices import pool
 from gnomon.runtime.statements.fields import readable
@@ -199,7 +200,7 @@ def test_wait_both_ways():
     (fast,) = served(materialize.is_there)
     a, b = nd.array([1.0, 2.0]), nd.array([3.0, 4.0])
     for statement in (lambda: a + b, lambda: a * 2.5, lambda: a * b, lambda: a - 1e39):
-        for _ in range(3):
+        for _ in range(PASSING + 1):
             statement().wait_to_read()
         results = []
         for run in (materialize.is_there, fast):

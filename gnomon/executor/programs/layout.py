@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import pairwise
+from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gnomon import config
@@ -53,7 +54,6 @@ from gnomon.plan.cut import reach
 from gnomon.runtime.devices import device as devices
 from gnomon.runtime.execution import threads
 from gnomon.runtime.statements.prepare import backend_of
-from gnomon.shape import prod
 
 if TYPE_CHECKING:
     from gnomon.executor.programs.resized import Resized, Sample
@@ -382,13 +382,9 @@ def _finished(layout: Layout, tasks: list[Task], read_later: Collection[Entry]) 
     return tasks
 
 
-def plan_memory(
-    layout: Layout, arguments: frozenset[Entry], found: list[Region] | None = None
-) -> None:
-    """Decide which values are views of arguments, and places for all that have none yet.
-
-    The regions are those `found` for other sizes, else those for which there is memory.
-    """
+def plan_memory(layout: Layout, arguments: frozenset[Entry]) -> None:
+    """Decide which values are views of arguments, places for all that have none yet, and regions:
+    those for which there is memory."""
     buffers, tasks = layout.buffers, layout.tasks
     outside = {*layout.homes, *layout.stores}
     layout.aliases = aliases(tasks, arguments, outside)
@@ -406,12 +402,11 @@ def plan_memory(
         ]
         return memory.plan(values, shared)
 
-    layout.plan = without = planned(found or ())
-    if found is None:
-        found = _regions(layout, arguments)
-        while found and too_large((plan := planned(found)).total, without.total):
-            found = lighter(tasks, found, sizes)
-        layout.plan = plan if found else without
+    layout.plan = without = planned(())
+    found = _regions(layout, arguments)
+    while found and too_large((plan := planned(found)).total, without.total):
+        found = lighter(tasks, found, sizes)
+    layout.plan = plan if found else without
     layout.regions = {
         tasks[r.begin]: tuple([tasks[k] for k in chain] for chain in r.chains) for r in found
     }

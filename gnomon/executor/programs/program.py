@@ -152,8 +152,7 @@ class Builder:
         """Tasks of expressions as one native program."""
         with PROGRESS.expecting(len(tasks)):
             program = Program(self._in_order(tasks), name)
-        for task in tasks:  # all in the workspace that was large enough at last
-            self._share(task)
+        self._share(tasks)  # all in the workspace that was large enough at last
         reads, writes = touched(self.layout, tasks)
         ctx = self.layout.place_of(tasks[0])
         return Segment(program.run, reads, writes, name, True, ctx, program)
@@ -176,12 +175,19 @@ class Builder:
             self._steps[task] = self._made(task)
             self._copying += self._weights.take(task, self._steps[task])
             PROGRESS.ready()
-            self._share(task)  # at once, or each would hold memory until the end
+            self._share([task])  # at once, or each would hold memory until the end
         return self._steps[task]
 
-    def _share(self, task: Task) -> None:
-        room = self.arena.room(self.layout.place_of(task))
-        room.share(self._steps[task], self.layout.branch_of.get(task, 0))
+    def _share(self, tasks: Sequence[Task]) -> None:
+        """Let libraries' programs work where others do, those in one place that run one by one."""
+        layout, found = self.layout, dict[tuple[Context, int], list[Step]]()
+        for task in tasks:
+            programs = [step for step in self._steps[task] if isinstance(step, Program)]
+            if programs:
+                place = layout.place_of(task), layout.branch_of.get(task, 0)
+                found.setdefault(place, []).extend(programs)
+        for (ctx, branch), steps in found.items():
+            self.arena.room(ctx).share(steps, branch)
 
     def _made(self, task: Task) -> list[Step]:
         layout, form, wanted = self.layout, task.form, deliveries(self.layout, task)

@@ -26,7 +26,7 @@ from weakref import WeakKeyDictionary
 
 from gnomon import config
 from gnomon.executor.programs.draws import Draws
-from gnomon.executor.programs.layout import Layout, Mode, Network, lay_out, plan_memory, size_of
+from gnomon.executor.programs.layout import Layout, Mode, Network, lay_out, size_of
 from gnomon.expr.ext.philox import Philox
 from gnomon.expr.ext.reduce import Broadcast, Reduce
 from gnomon.expr.ext.reshape import Reshape
@@ -35,7 +35,7 @@ from gnomon.expr.node import Buffer, Cast, Map
 from gnomon.graph.node import Entry, Graph, Node
 from gnomon.graph.tasks import memory
 from gnomon.graph.tasks.form import Spec
-from gnomon.graph.tasks.regions import Region
+from gnomon.graph.tasks.share import sharings
 from gnomon.graph.tasks.task import Buffers, Task
 from gnomon.ops.op import Op
 from gnomon.runtime.execution import threads
@@ -86,7 +86,8 @@ class Sample:
             [{number[e] for e in part} for part in (layout.homes, layout.added, layout.kept)],
             (layout.forward, layout.repeat, layout.repeatable, self.heads, self.owners),
         )
-        self.regions = _numbered(layout)
+        self.values = [value for block in layout.plan.blocks for value in block.values]
+        self.shared = sharings(layout.tasks)
         self.rest = replace(
             layout,
             buffers=Buffers({}, {}),
@@ -116,15 +117,6 @@ def _structure(task: Task, number: dict[Entry, int]) -> tuple[Any, ...]:
     return names, [number[e] for e in task.reads], [number[e] for e in task.made], seen
 
 
-def _numbered(layout: Layout) -> list[Region]:
-    """The regions of a layout by the numbers of their tasks."""
-    place, found = {t: k for k, t in enumerate(layout.tasks)}, []
-    for first, chains in layout.regions.items():
-        numbers = tuple([tuple([place[t] for t in chain]) for chain in chains])
-        found.append(Region(place[first], place[first] + sum(map(len, chains)), numbers))
-    return found
-
-
 def _callers(net: Network) -> list[Buffer]:
     """The caller's buffers, and those of the gradients of outputs."""
     outputs, grads = (b for b in net.outputs if b is not None), (b for b, _ in net.grads.values())
@@ -137,7 +129,7 @@ def _sizes(net: Network) -> Shape:
 
 def _shapes(net: Network) -> Shape:
     """The sizes of all values, which are inferred."""
-    return tuple([n for node in net.graph.topo for e in node.entries() for n in net.shapes[e]])
+    return tuple([n for e in net.graph.entries for n in net.shapes[e]])
 
 
 def _said(net: Network) -> Shape:
@@ -167,15 +159,15 @@ class Kin:
     ) -> None:
         self.growth, self.last, self.work = growth, last, work
         self.counts = paired(first.counts, last.counts)  # of draws
-        specs = zip(first.specs.values(), last.specs.items(), strict=True)
-        self.specs = {
-            e: (paired(a.shape, b.shape), paired(a.strides, b.strides)) for a, (e, b) in specs
-        }
+        both = zip(first.specs.values(), last.specs.values(), strict=True)
+        every = [(paired(a.shape, b.shape), b.dtype, paired(a.strides, b.strides)) for a, b in both]
+        self.kinds = {kind: k for k, kind in enumerate(dict.fromkeys(every))}  # of specs
+        self.specs = {e: self.kinds[kind] for e, kind in zip(last.specs, every, strict=True)}
 
     @property
     def is_told(self) -> bool:
         """Whether it is clear what all numbers are for other sizes."""
-        parts = (part for both in self.specs.values() for part in both)
+        parts = (part for shape, _, strides in self.kinds for part in (shape, strides))
         return all(map(self.growth.tells, chain([self.counts], parts)))
 
     def layout(self, net: Network, mode: Mode, draws: Draws) -> Layout | None:
@@ -188,9 +180,9 @@ class Kin:
         buffers = Buffers({}, {})
         for head, buffer in net.heads.items():
             buffers.put(head, buffer)
-        for entry, (shape, strides) in self.specs.items():
-            spec = Spec(_put(shape, numbers), last.specs[entry].dtype, _put(strides, numbers))
-            role = last.roles.get(entry)
+        specs = [Spec(_put(s, numbers), t, _put(strides, numbers)) for s, t, strides in self.kinds]
+        for entry, kind in self.specs.items():
+            spec, role = specs[kind], last.roles.get(entry)
             if role is None:
                 buffers.add(entry, spec)
             elif callers[role].shape != spec.shape:
@@ -203,8 +195,7 @@ class Kin:
         made = replace(every, mode=mode, buffers=buffers, draws=draws, stores=stores, heads=heads)
         for owner, count in zip(last.owners, _put(self.counts, numbers), strict=True):
             draws.of(owner).state(count)
-        arguments = [*every.kept, *(Entry(n, 0) for n in net.graph.arguments)]
-        plan_memory(made, frozenset(arguments), last.regions)
+        made.plan = memory.plan([_of_size(v, buffers) for v in last.values], last.shared)
         made.resized = Resized(self, ready)
         return made
 
@@ -216,6 +207,13 @@ class Kin:
             if None in ready:
                 return None
         return found
+
+
+def _of_size(value: memory.Value, buffers: Buffers) -> memory.Value:
+    """A value of the memory plan with the size that it has here."""
+    key, born, dies = value.key, value.born, value.dies
+    assert isinstance(key, Entry)
+    return memory.Value(key, size_of(buffers[key]), born, dies, value.buffer, value.branch)
 
 
 class Resized:

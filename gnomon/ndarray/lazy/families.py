@@ -219,7 +219,7 @@ def spreading(
     every = [*strides, *[dest] * results]
     form = form_of(shape, dest, every)
     sizes = form.sizes
-    if all(layout == (UNIT,) for layout in form.layouts):
+    if form.layouts.count((UNIT,)) == len(form.layouts):
         return Outline((what, "flat"), shape, sizes, (), offsets)
     equal = form.across and sizes[0] == sizes[1]
     key = (what, len(sizes), equal, *form.layouts)

@@ -39,6 +39,7 @@ Shape = tuple[int, ...]
 
 _QUICK = 40e-6  # seconds: a run that short may be made under the engine's lock
 _PLAIN = {float32: FLOAT, float64: DOUBLE}  # numbers that native code writes
+PASSING = 4  # first runs that go by the family: what a member has for itself pays after some 20
 _FEWEST, _TRIALS = 3, 40  # runs that are timed; a busy machine makes some of them long
 
 
@@ -157,15 +158,15 @@ class Recipe(Frozen):
     """A `Work` ready to be done: `run(addresses)` of operands and draws, then the numbers' words.
 
     `fast_path` does the same in one native call, if that is short, by the record at `address`; the
-    first run of a family's member goes by the family's. `brief`, once it is known to be quick, does
+    first runs of a family's member go by the family's. `brief`, once it is known to be quick, does
     it where no other code runs at that time.
     """
 
     __slots__ = (
         "_best",
-        "_came",
         "_first",
         "_make",
+        "_passed",
         "_passing",
         "_prepared",
         "_template",
@@ -179,9 +180,9 @@ class Recipe(Frozen):
     )  # fmt: skip
 
     _best: float  # seconds
-    _came: bool  # whether it ran, or was about to
     _first: int  # the number of the first operand that is a result
     _make: Callable[[], Template]
+    _passed: int  # how often it ran so, or was about to
     _passing: FastPath | None
     _prepared: list[PreparedFastPath]  # one, or those of threads that came together, for good
     _template: Template | None
@@ -204,7 +205,7 @@ class Recipe(Frozen):
     ) -> None:
         """`first` is the number of the first operand that is a result, `make` gives the template.
 
-        Where the first run goes by `passing`, this is made for the second.
+        Where the first runs go by `passing`, this is made for those behind them.
         """
         put(self, "_first", first)
         put(self, "draws", draws)
@@ -212,7 +213,7 @@ class Recipe(Frozen):
         put(self, "_make", make)
         put(self, "_template", None)
         put(self, "_passing", passing)
-        put(self, "_came", False)
+        put(self, "_passed", 0)
         put(self, "given", given)
         put(self, "brief", None)
         put(self, "_trials", 0)
@@ -234,7 +235,7 @@ class Recipe(Frozen):
 
     @property
     def passes(self) -> bool:
-        """Whether it may never come again, so that nothing is to be learnt from it."""
+        """Whether it may not come often, so that nothing is to be learnt from it."""
         return self._passing is not None
 
     def way(self) -> FastPath | None:
@@ -242,8 +243,8 @@ class Recipe(Frozen):
         passing = self._passing
         if passing is None:
             return self.fast_path
-        if not self._came:
-            put(self, "_came", True)
+        if self._passed < PASSING:
+            put(self, "_passed", self._passed + 1)
             return passing
         self._prepare()
         put(self, "_passing", None)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -61,10 +61,15 @@ class Rule(Frozen):
     shape: tuple[int, ...]
 
     def __init__(
-        self, op: Any, sharing: Sharing, layout: Layout, layouts: Layouts, spread: set[int]
+        self,
+        op: Any,
+        sharing: Sharing,
+        layout: Layout,
+        layouts: Layouts,
+        even: bool,
+        spread: Collection[int] = (),
     ) -> None:
         """`layouts` are those of the operands."""
-        even = is_even(op, layouts)
         put(self, "op", op)
         put(self, "even", even)
         put(self, "flat", even and all(x.strides is None for x in layouts))
@@ -98,7 +103,7 @@ def rule_of(op: Any, sharing: Sharing, layouts: Layouts) -> Rule | None:
 def is_even(op: Any, layouts: Layouts) -> bool:
     """Whether an operator is element-wise on operands of these layouts, all of one shape."""
     shape = layouts[0].shape
-    return op.elementwise and all(x.shape == shape for x in layouts)
+    return op.elementwise and [x.shape for x in layouts].count(shape) == len(layouts)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -142,7 +147,7 @@ def _rule(op: Any, sharing: Sharing, layouts: Layouts) -> Rule | None:
             return None
     if op.elementwise:
         sharing.kind.results[tuple([x.dtype for x in layouts])] = dtype
-    return Rule(op, sharing, dense(shape, dtype), layouts, spread)
+    return Rule(op, sharing, dense(shape, dtype), layouts, is_even(op, layouts), spread)
 
 
 def _known_rule(op: Any, sharing: Sharing, layouts: Layouts) -> Rule | None:
@@ -151,15 +156,15 @@ def _known_rule(op: Any, sharing: Sharing, layouts: Layouts) -> Rule | None:
     if result is None or not all(x.size for x in layouts):
         return None
     if is_even(op, layouts):
-        return Rule(op, sharing, dense(layouts[0].shape, result), layouts, set())
+        return Rule(op, sharing, dense(layouts[0].shape, result), layouts, even=True)
     if not op.stretches:
         return None
     try:
         shape = broadcast_shapes(*[x.shape for x in layouts])
     except ShapeError:  # the usual way tells what is wrong
         return None
-    spread = {k for k, x in enumerate(layouts) if x.shape != shape}
-    return Rule(op, sharing, dense(shape, result), layouts, spread)
+    spread = [k for k, x in enumerate(layouts) if x.shape != shape]
+    return Rule(op, sharing, dense(shape, result), layouts, False, spread)
 
 
 def rounded(value: Expr) -> Expr:
@@ -247,13 +252,11 @@ class TraceNode(Frozen):
 
     def path(self) -> list[TraceNode]:
         """The trace nodes from the first operator to this one."""
-
-        def back(trace: TraceNode) -> Iterator[TraceNode]:
-            while trace.parent is not None:
-                yield trace
-                trace = trace.parent
-
-        return list(back(self))[::-1]
+        found, trace = list[TraceNode](), self
+        while trace.parent is not None:
+            found.append(trace)
+            trace = trace.parent
+        return found[::-1]
 
     def is_over(self, shape: tuple[int, ...]) -> bool:
         """Whether the last operator is a map of operands stretched to this shape, if at all."""

@@ -301,10 +301,10 @@ class Program(Step):
             self.table.address,
             keep=given,
             name=name,
-            bytes=sum(step.bytes for step in self.steps),
-            flops=sum(step.flops for step in self.steps),
+            bytes=sum([step.bytes for step in self.steps]),
+            flops=sum([step.flops for step in self.steps]),
             status=Status(self.table.address + 8, str) if fails else None,
-            work=sum(step.work for step in self.steps),
+            work=sum([step.work for step in self.steps]),
         )
 
     def check(self) -> None:
@@ -425,18 +425,18 @@ def finish(done: Done) -> None:
             entry[1].check()
 
 
-def _flat(steps: Iterable[Step]) -> Iterable[Step]:
+def _flat(steps: Iterable[Step]) -> list[Step]:
+    found: list[Step] = []
     for step in steps:
-        if isinstance(step, Program):
-            yield from step.steps
-        else:
-            yield step
+        found += step.steps if isinstance(step, Program) else (step,)
+    return found
 
 
-def _triples(steps: Iterable[Step]) -> Iterable[int]:
+def _triples(steps: Iterable[Step]) -> list[int]:
+    found: list[int] = []
     for step in steps:
-        status = step.status.address if step.status else _ALWAYS_WELL.address
-        yield from (step.function, step.block, status)
+        found += step.function, step.block, (step.status or _ALWAYS_WELL).address
+    return found
 
 
 def failure(step: Step) -> str:

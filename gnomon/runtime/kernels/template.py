@@ -422,6 +422,8 @@ def blocks_of(step: Step) -> Iterator[Block]:
     for each in _each(step):
         if Kernel.of(each) is not None:
             yield each.keep[1]
+        elif hasattr(each, "address_words"):
+            yield each.address_words()[0]  # a product has no other
         else:
             yield from (x for x in _held(each.keep) if isinstance(x, Block))
 

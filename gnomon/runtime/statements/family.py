@@ -58,12 +58,13 @@ class OfCall:
 
     def _buffers(self, values: Values) -> list[Buffer]:
         """The operands, and what the result is stored in, with these sizes and strides."""
-        found = []
-        for k, (shape, strides, dtype) in enumerate(self._leaves):
-            sizes = [values.get(("size", k, axis), n) for axis, n in enumerate(shape)]
-            steps = [values.get(("distance", k, axis), n) for axis, n in enumerate(strides)]
-            found.append(Buffer(sizes, dtype, steps))
-        return found
+        shapes, strides = ([list(leaf[k]) for leaf in self._leaves] for k in (0, 1))
+        for (kind, *place), n in values.items():
+            if kind == "size":
+                shapes[place[0]][place[1]] = n
+            elif kind == "distance":
+                strides[place[0]][place[1]] = n
+        return list(map(Buffer, shapes, [dtype for _, _, dtype in self._leaves], strides))
 
     def values(self) -> dict[Any, int]:
         """Sizes and strides of its operands, where they are, and the numbers of the call itself."""
