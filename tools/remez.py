@@ -167,10 +167,16 @@ def log_ndtr(x: mpf) -> mpf:
 
 
 def scaled_ndtr(z: mpf) -> mpf:
-    """exp(x^2 / 2) ndtr(-x) by z = x - 1.5."""
+    """exp(x^2 / 2) ndtr(-x) by z = x - 1.25."""
     with mp.workdps(90):
-        x = z + mpf(1.5)
+        x = z + mpf(1.25)
         return +(mp.erfc(x / mp.sqrt(2)) / 2 * mp.exp(x * x / 2))
+
+
+def slope_weight(z: mpf) -> mpf:
+    """For the error of `scaled_ndtr` in gelu's slope, which takes x times the density from it."""
+    ratio, density = scaled_ndtr(z), (z + mpf(1.25)) / mp.sqrt(2 * mp.pi)
+    return 1 / max(ratio, density - ratio)
 
 
 def ndtr_tail(z: mpf) -> mpf:
@@ -253,7 +259,8 @@ TASKS: dict[str, Task] = {
     "ERF_DOUBLE": Task(log_erfc, 0, 6.0, 22, beside_erf, 53),
     "NDTR_SINGLE": Task(log_ndtr, 1e-3, 3.0, 8, lambda x: x * LN2, 24, 4),
     "NDTR_DOUBLE": Task(log_ndtr, 1e-3, 3.0, 18, lambda x: x * LN2, 53, 2),
-    **pair("NDTR_SCALED", scaled_ndtr, -1.5, 1.5, (12, 22), lambda z: 1 / scaled_ndtr(z)),
+    "NDTR_SCALED_SINGLE": Task(scaled_ndtr, -1.25, 2.75, 13, slope_weight, 24),
+    "NDTR_SCALED_DOUBLE": Task(scaled_ndtr, -1.25, 1.75, 22, slope_weight, 53),
     **pair("NDTR_TAIL", ndtr_tail, 0, 1 / 9, (7, 22), lambda z: 1 / ndtr_tail(z)),
     "GAMMALN": Task(beside_two, -0.5, 0.5, 18),
     "STIRLING": Task(stirling, 0, 1 / 16, 9),

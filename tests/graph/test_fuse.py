@@ -145,6 +145,17 @@ def test_calls_stand_alone():
     assert [(s.source, s.view) for s in sharings([product, rest])] == [(product.made[0], False)]
 
 
+def test_a_product_goes_into_what_only_multiplies_it():
+    x, y = variable("x"), variable("y")
+    shapes = {"x": (2, 3, 4), "y": (2, 4, 5)}
+    dot = node("d", "batch_dot", x, y)
+    half = node("h", "_mul_scalar", dot, scalar=0.5)
+    assert fused([half], **shapes) == ["d+h"]
+    assert fused([node("e", "exp", half)], **shapes) == ["d+h", "e"]
+    assert fused([half, dot], **shapes) == ["d", "h"]
+    assert fused([node("p", "_plus_scalar", dot, scalar=0.5)], **shapes) == ["d", "p"]
+
+
 def test_a_reshape_of_a_call_is_no_task():
     x, w = variable("x"), variable("w")
     fc = node("fc", "FullyConnected", x, w, num_hidden=3, flatten=False, no_bias=True)

@@ -11,7 +11,10 @@ from gnomon.code.libm.logarithm import log
 from gnomon.expr.functions.derivative import NORMAL_AT_ZERO
 from gnomon.expr.term import Term
 
-NEAR = 3.0  # where the polynomials of the normal tail end
+# Where polynomials of the normal tail end, of gelu and of its slope, in float32 and float64.
+NEAR, NEAR_SLOPE = (3.0, 3.0), (4.0, 3.0)
+MIDDLE = 1.25  # the polynomial of the slope is one of a - MIDDLE
+GONE = 6.5  # beside a float32 above this the tail is nothing
 
 
 def erf(k: Kit, x: Term) -> Term:
@@ -31,7 +34,8 @@ def gelu(k: Kit, x: Term) -> Term:
     The tail is 2^-(a^2 + a p(a)) / 2, the square in two parts: beside a^2 in the exponent of 2 the
     rest is small, and hardly rounded.
     """
-    f, a, above = k.format, k.op("abs", x), k.at_least(x, 0.0)
+    f, above = k.format, k.at_least(x, 0.0)
+    a, is_far = _size(k, x, NEAR)
     square = a * a
     small = k.fnma(
         a, k.poly(a, k.pick(tables.NDTR_SINGLE, tables.NDTR_DOUBLE)), k.fnma(a, a, square)
@@ -40,26 +44,36 @@ def gelu(k: Kit, x: Term) -> Term:
     r = small - (square + n)
     power = k.power_near(shifted)
     tail = k.fma(power, r * k.poly(r, k.pick(tables.EXP2_SINGLE, tables.EXP2_DOUBLE)), power)
-    far = above - far_tail(k, a, lambda a, z, ratio: ratio)
-    return k.rare(k(NEAR) < a, far, k.fnma(a, tail, above))
+    far = above - far_tail(k, k.op("abs", x), lambda a, z, ratio: ratio)
+    return k.rare(is_far, far, k.fnma(a, tail, above))
 
 
 def gelu_slope(k: Kit, x: Term) -> Term:
     """The normal distribution and x times its density: below 0 the tail less |x| times that.
 
-    The tail is exp(-a^2 / 2) p(a - 1.5), so that both have one exponential.
+    The tail is exp(-a^2 / 2) p(a - 1.25), so that both have one exponential.
     """
-    f, a = k.format, k.op("abs", x)
+    f = k.format
+    a, is_far = _size(k, x, NEAR_SLOPE)
     square, low = k.two_product(a, a * -0.5)
     n, shifted = k.near(square, LOG2_E, f.bias)
     r = rest(k, square, n) + low
     t = k.fma(r * r, k.poly(r, k.pick(tables.EXP_SINGLE, tables.EXP_DOUBLE)), r)
-    ratio = k.poly(a - 0.5 * NEAR, k.pick(tables.NDTR_SCALED_SINGLE, tables.NDTR_SCALED_DOUBLE))
+    ratio = k.poly(a - MIDDLE, k.pick(tables.NDTR_SCALED_SINGLE, tables.NDTR_SCALED_DOUBLE))
     power = k.power_near(shifted)
     near = power * k.fma(a, -NORMAL_AT_ZERO, ratio)
-    far = far_tail(k, a, lambda a, z, ratio: a * k.fma(z, ratio, -NORMAL_AT_ZERO))
-    below = k.rare(k(NEAR) < a, far, k.fma(near, t, near))
+    far = far_tail(k, k.op("abs", x), lambda a, z, ratio: a * k.fma(z, ratio, -NORMAL_AT_ZERO))
+    below = k.rare(is_far, far, k.fma(near, t, near))
     return k.select(x < 0.0, below, 1.0 - below)
+
+
+def _size(k: Kit, x: Term, near: tuple[float, float]) -> tuple[Term, Term]:
+    """|x|, and whether x is where polynomials up to `near` do not hold.
+
+    Above 0 the tail's last place does not count: there they do for every float32.
+    """
+    a, (single, double) = k.op("abs", x), near
+    return (k.at_most(a, GONE), x < -single) if k.single else (a, k(double) < a)
 
 
 def far_tail(k: Kit, a: Term, weigh: Callable[[Term, Term, Term], Term]) -> Term:

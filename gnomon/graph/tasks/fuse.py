@@ -4,7 +4,8 @@ Composed expressions are stored by one kernel, and what lay between them needs n
 without calls is composed into its reader when it makes one value, which nothing else reads and
 nothing outside wants, and which is read at its own index alone, on one context. Maps that readers
 take in another order (a transpose), or a part each (a split), go into these, where no more elements
-are computed than they have. Zeros and views (a reshape) go into every reader.
+are computed than they have. Zeros and views (a reshape) go into every reader. A matrix product goes
+into what only multiplies it by a number: a library does that as it stores.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from gnomon.expr.call.dot import Dot
 from gnomon.expr.node import Buffer, Map
 from gnomon.expr.rewrite import substitute
 from gnomon.graph.gradient import SUM_AT_ONCE
 from gnomon.graph.node import Entry
 from gnomon.graph.tasks.form import Form
 from gnomon.graph.tasks.task import Buffers, Task
+from gnomon.plan.cut import core
 from gnomon.shape import prod
 
 LARGEST = 24  # nodes in one task: beyond that kernels become slow to compile, not faster
@@ -79,8 +82,10 @@ def _is_offered(form: Form) -> bool:
 
     A sum of many, as of a gradient's shares, is there to let go of them: it stands where it is.
     """
-    if len(form.values) != 1 or form.has_call:
+    if len(form.values) != 1:
         return False
+    if form.has_call:
+        return isinstance(form.values[0], Dot)
     sums = all(isinstance(n, Map) and n.fn.name == "add" for n in form.nodes if n.children)
     return not sums or len(form.leaves) < SUM_AT_ONCE
 
@@ -103,12 +108,20 @@ def _parts(
             continue
         nodes, leaves = nodes + len(part.nodes), leaves + len(part.reads)
         assert part.form is not None
+        if part.form.has_call and not _is_multiple(task.form):
+            continue
         once = readers[entry] == 1 and number not in task.form.elsewhere
         once = once or (part.form.moves and taken[entry] <= prod(part.form.values[0].shape))
         small = nodes <= LARGEST and leaves <= LEAVES and where(part) == where(task)
         if (once and small) or _free(part, readers[entry], task):
             parts[entry] = part
     return parts
+
+
+def _is_multiple(form: Form) -> bool:
+    """Whether a form is what it reads times a number."""
+    (value, *more) = form.values
+    return not more and isinstance(value, Map) and core(value) is form.leaves[0]
 
 
 def _free(part: Task, readers: int, reader: Task) -> bool:
