@@ -316,8 +316,8 @@ def test_auxiliary_states_are_trained_and_saved(tmp_path):
 def test_an_optimizer_of_the_users(caplog):
     module = bound()
     mine = mx.optimizer.SGD(learning_rate=0.1)
-    module.init_optimizer(optimizer=mine, optimizer_params=None)
-    assert "rescale_grad=1" in caplog.text
+    with pytest.warns(UserWarning, match="rescale_grad=1, not 1/batch size=0.2"):
+        module.init_optimizer(optimizer=mine, optimizer_params=None)
     assert mine.idx2name == dict(enumerate(["fc1_weight", "fc1_bias", "fc2_weight", "fc2_bias"]))
     module.init_optimizer()
     assert "ignoring" in caplog.text
@@ -496,3 +496,25 @@ def test_values_that_are_passed_over_are_told():
     with pytest.warns(UserWarning, match="force_init=True takes those given") as told:
         module.init_params(arg_params=module.get_params()[0])
     assert [warning.filename for warning in told] == [__file__]
+
+
+def test_layers_without_names_of_their_own_share_parameters_among_buckets():
+    def network(key):
+        rows = mx.sym.sum(mx.sym.Variable("data"), axis=1, keepdims=True)
+        layer = mx.sym.FullyConnected(rows, num_hidden=3)
+        return mx.sym.SoftmaxOutput(layer, name="softmax"), ["data"], ["softmax_label"]
+
+    def batch(key):
+        arrays = [mx.nd.ones((2, key))], [mx.nd.zeros(2)]
+        described = [("data", (2, key))], [("softmax_label", (2,))]
+        return DataBatch(*arrays, None, None, key, *described)
+
+    module = mx.mod.BucketingModule(network, default_bucket_key=4)
+    with mx.name.Prefix("outer_"):  # does not reach the buckets' symbols
+        module.bind(batch(4).provide_data, batch(4).provide_label)
+        module.init_params()
+        module.init_optimizer()
+        for key in 4, 2, 3:
+            module.forward_backward(batch(key))
+            module.update()
+    assert sorted(module.get_params()[0]) == ["fullyconnected0_bias", "fullyconnected0_weight"]
