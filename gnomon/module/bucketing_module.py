@@ -72,7 +72,7 @@ class BucketingModule(BaseModule):
     def _module(self, key: Any) -> Module:
         """A new module for a bucket.
 
-        Names are counted anew for each, so that layers without a name of their own share parameters.
+        Names are counted anew for each: layers without a name of their own share parameters.
         """
         with NameManager():
             made = self._sym_gen(key)

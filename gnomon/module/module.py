@@ -378,8 +378,9 @@ class Module(BaseModule):
             raise ParamError(complaint("Module.init_optimizer", "optimizer", expected, got))
         if optimizer.rescale_grad != 1.0 / batch_size:
             warnings.warn(
-                f"Module.init_optimizer: the optimizer has rescale_grad={optimizer.rescale_grad:g}, "
-                f"not 1/batch size={1.0 / batch_size:g}: is this intended?",
+                "Module.init_optimizer: the optimizer has rescale_grad="
+                f"{optimizer.rescale_grad:g}, not 1/batch size={1.0 / batch_size:g}: "
+                "is this intended?",
                 stacklevel=3,
             )
         if not optimizer.idx2name:

@@ -157,7 +157,7 @@ class Symbol(Arithmetic, Methods):
     # attributes -----------------------------------------------------------------------------
 
     def attr(self, key: str) -> str | None:
-        """The attribute `key`, as which `name` counts; None for a group, and where there is none."""
+        """The attribute `key`, or the name by `name`; None of a group, and where there is none."""
         if self.name is None or key == "name":
             return self.name
         attrs = self._entries[0].node.attrs
