@@ -64,6 +64,7 @@ class _Same:
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         path = spec.name.removeprefix(NAME).lstrip(".")
         if not path:
+            load_module("gnomon.compatibility.conversion").restore()
             top = _Top(NAME, gnomon.__doc__)
             top.__version__ = VERSION  # type: ignore[attr-defined]
             top.__path__ = list(gnomon.__path__)

@@ -44,7 +44,7 @@ def _import(name: str, *details: Any, **named: Any) -> Any:
     old_python.restore(module)
     if name.partition(".")[0] not in _OF_NUMPY_1:
         return module
-    old_numpy.print_as_before()
+    old_numpy.behave_as_before()
     return old_numpy.old if module.__name__ == "numpy" else module
 
 

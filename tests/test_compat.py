@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parent.parent
@@ -52,6 +53,25 @@ def outcome(folder, *arguments, path=()):
 
 def test_the_class_of_arrays_says_that_it_is_mxnets(tmp_path):
     assert outcome(tmp_path, "-c", PROGRAM) == ("[1.0, 1.0]\n", "")
+
+
+CONVERTING = """
+import numpy as np
+import gnomon
+
+x = gnomon.nd.ones((1, 1)).asnumpy()
+print(float(x), type(x) is np.ndarray)
+import gnomon.compat
+import mxnet as mx
+x = mx.nd.ones((1, 1)).asnumpy()
+print(float(x), type(x) is np.ndarray, float(np.ones((1, 1))))
+"""
+
+
+def test_arrays_of_one_element_convert_in_the_process_once_mxnet_is_imported(tmp_path):
+    plain = tuple(int(part) for part in np.__version__.split(".")[:2]) < (2, 4)
+    out, _ = outcome(tmp_path, "-W", "ignore", "-c", CONVERTING)
+    assert out == f"1.0 {plain}\n1.0 True 1.0\n"
 
 
 @pytest.mark.parametrize("start", [["-m", "gnomon", "run", "same.py"], ["same.py"]])

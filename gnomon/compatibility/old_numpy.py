@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.compatibility import conversion  # noqa: F401  which NumPy 1 has, too
+from gnomon.compatibility.conversion import restore
 
 # What was another name of something: its place in today's NumPy, or in Python.
 RENAMED = {
@@ -36,8 +36,11 @@ PYTHON = {"bool": bool, "int": int, "float": float, "complex": complex, "object"
           "str": str, "long": int, "unicode": str}  # fmt: skip
 
 
-def print_as_before() -> None:
-    """Have this thread print numbers in lists without their types: `[0.5]`, as NumPy 1 does."""
+def behave_as_before() -> None:
+    """Have arrays of one element convert to numbers as in NumPy 1, in the whole process, and this
+    thread print numbers in lists without their types, as `[0.5]`.
+    """
+    restore()
     if int(np.__version__.partition(".")[0]) > 1:
         np.set_printoptions(legacy="1.25")
 

@@ -77,9 +77,9 @@ class Run:
             "forward and backward": slice(0, None),
         }
         self._builder: Builder | gpu_program.Builder = (
-            Builder(self.layout, arena)
+            Builder(self.layout, arena, net.handed)
             if self.layout.device.host
-            else gpu_program.Builder(self.layout)
+            else gpu_program.Builder(self.layout, net.handed)
         )
         self._prepared: Prepared | None = None
         self._apart = not config.get("programs")

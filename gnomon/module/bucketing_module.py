@@ -18,7 +18,7 @@ from gnomon.initializer import Uniform
 from gnomon.module.base_module import BaseModule
 from gnomon.module.checkpoint import load_params, params_file, save_params
 from gnomon.module.module import Module
-from gnomon.name import NameManager  # noqa: F401  MXNet's has it
+from gnomon.name import NameManager
 
 Generated = tuple[Any, Sequence[str], Sequence[str]]
 
@@ -70,8 +70,12 @@ class BucketingModule(BaseModule):
         self._curr_bucket_key: Any = None
 
     def _module(self, key: Any) -> Module:
-        """A new module for a bucket."""
-        made = self._sym_gen(key)
+        """A new module for a bucket.
+
+        Names are counted anew for each: layers without a name of their own share parameters.
+        """
+        with NameManager():
+            made = self._sym_gen(key)
         if not (isinstance(made, tuple) and len(made) == 3):
             expected = "a function that gives (symbol, data names, label names)"
             got = f"{type(made).__name__} for the bucket {key!r}"

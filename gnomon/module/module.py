@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -376,10 +377,11 @@ class Module(BaseModule):
             expected = "the name of an optimizer, or an Optimizer"
             raise ParamError(complaint("Module.init_optimizer", "optimizer", expected, got))
         if optimizer.rescale_grad != 1.0 / batch_size:
-            self.logger.warning(
-                "the optimizer has rescale_grad=%g, not 1/batch size=%g: is this intended?",
-                optimizer.rescale_grad,
-                1.0 / batch_size,
+            warnings.warn(
+                "Module.init_optimizer: the optimizer has rescale_grad="
+                f"{optimizer.rescale_grad:g}, not 1/batch size={1.0 / batch_size:g}: "
+                "is this intended?",
+                stacklevel=3,
             )
         if not optimizer.idx2name:
             optimizer.idx2name = names

@@ -29,9 +29,10 @@ from gnomon.base import GnomonError, ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.functions.primitive import convert
 from gnomon.ops import given
+from gnomon.ops.asking import parameters
 from gnomon.ops.derive import Needs
 from gnomon.ops.infer import Shape
-from gnomon.ops.op import Op, parameters
+from gnomon.ops.op import Op
 from gnomon.ops.requests import check_requests, kAddTo, kNullOp, kWriteInplace, kWriteTo
 from gnomon.resource import ResourceRequest
 from gnomon.runtime.devices.pool import allocate

@@ -23,6 +23,7 @@ from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, complai
 from gnomon.dtype import DType
 from gnomon.expr.node import Expr
 from gnomon.ops import derive, given, infer, registry
+from gnomon.ops.asking import parameters, with_context
 from gnomon.ops.case import Cases
 from gnomon.ops.infer import Free, Inferred, Partly, Shape, Shapes, Types
 from gnomon.ops.param import Param, annotated, declared, kinds, parse_fields, show
@@ -104,7 +105,7 @@ class Op:
                     setattr(cls, name, nothing)
         for method in ("forward", "backward", "gradient", "compute"):
             if inspect.isfunction(vars(cls).get(method)):
-                setattr(cls, method, _with_context(vars(cls)[method]))
+                setattr(cls, method, with_context(vars(cls)[method]))
 
     def __init__(self, **given: Any) -> None:
         values = parse_fields(self.name, self.fields, given)
@@ -480,28 +481,3 @@ def _check_forward(cls: type[Op]) -> None:
     if more and cls.variadic is None and cls.arguments is Op.arguments:
         expected = f"parameters for the inputs {', '.join(cls.input_names)} alone"
         raise TypeError(complaint(f"op {cls.name}", "forward", expected, ", ".join(more)))
-
-
-@functools.lru_cache(maxsize=1024)
-def parameters(function: Callable[..., Any]) -> Sequence[str]:
-    """Names of parameters; of a function in a tenth of the time that its signature takes."""
-    code = getattr(inspect.unwrap(function), "__code__", None)
-    if code is None:
-        return tuple(inspect.signature(function).parameters)
-    names: tuple[str, ...] = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    return names
-
-
-def _with_context(method: Callable[..., Any]) -> Callable[..., Any]:
-    """`method` taking any context, passing on what its keyword-only parameters ask for."""
-    code = inspect.unwrap(method).__code__
-    if code.co_flags & inspect.CO_VARKEYWORDS:
-        return method
-    asked = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
-
-    @functools.wraps(method)
-    def call(self: Op, *args: Any, **context: Any) -> Any:
-        return method(self, *args, **{k: context[k] for k in asked if k in context})
-
-    vars(call)["asked"] = asked
-    return call

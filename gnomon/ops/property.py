@@ -31,14 +31,14 @@ P = TypeVar("P", bound="type[OperatorProperty]")
 class OpContext:
     """What an operator is told beside its data.
 
-    `state` is kept from a node's forward to its backward; `requested` are the resources asked for.
+    `state` is kept from one run of a node to the next; `requested` are the resources asked for.
     """
 
     is_train: bool = False
     run_ctx: Any = None
     requested: Sequence[Any] = ()
     dev_mask: int = 1
-    state: dict[str, Any] = field(default_factory=dict)
+    state: dict[Any, Any] = field(default_factory=dict)
 
 
 class Operator:

@@ -30,7 +30,7 @@ from gnomon.ndarray.lazy.invoke import check_write
 from gnomon.ops.update import Update, bounded
 from gnomon.optimizer.checked import METHODS, of_weight, one_by_one
 from gnomon.optimizer.fused import Exprs, FusedUpdates, Given, Item, Join, Rates
-from gnomon.optimizer.kept import arrays_of, zeros_like
+from gnomon.optimizer.kept import arrays_of, warn_of_half, zeros_like
 from gnomon.optimizer.rows import push_sparse
 from gnomon.registry import class_name, enter_class
 
@@ -182,6 +182,7 @@ class Optimizer(CheckedArguments):
         where = f"{type(self).__name__}.create_state"
         check_kind(where, "weight", weight, Array, "an NDArray")
         if not self._needs_master(weight):
+            warn_of_half(where, weight)
             return self.create_state(index, weight)
         master = weight.astype(np.float32)
         return self._with_master(master, self.create_state(index, master))

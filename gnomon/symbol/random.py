@@ -85,7 +85,7 @@ def multinomial(
 def shuffle(data: Symbol, **kwargs: Any) -> Symbol:
     """`data` with its rows in random order."""
     own, attr = kwargs.pop("name", None), kwargs.pop("attr", None)
-    return apply(Symbol, "_shuffle", "shuffle", (data,), {}, kwargs, own, attr)
+    return apply(Symbol, "_shuffle", "_shuffle", (data,), {}, kwargs, own, attr)
 
 
 __getattr__, __dir__ = functions.attributes("random", (*__all__, "shuffle"))  # `_shuffle`

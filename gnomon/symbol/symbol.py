@@ -157,9 +157,9 @@ class Symbol(Arithmetic, Methods):
     # attributes -----------------------------------------------------------------------------
 
     def attr(self, key: str) -> str | None:
-        """The attribute `key`; None for a group, and where there is none."""
-        if self.name is None:
-            return None
+        """The attribute `key`, or the name by `name`; None of a group, and where there is none."""
+        if self.name is None or key == "name":
+            return self.name
         attrs = self._entries[0].node.attrs
         return attrs.get(key, attrs.get(hidden_key(key)))
 

@@ -62,6 +62,6 @@ class Bound:
         arena = Arena(cpu())
         place(layout, arena)
         layout.draws.put(layout.draws.reserve())
-        for segment in Builder(layout, arena).build(slice(None), "all"):
+        for segment in Builder(layout, arena, self.net.handed).build(slice(None), "all"):
             segment.run()
         return layout

@@ -176,3 +176,34 @@ def test_shapes_of_outputs_reach_a_property():
     assert (None, (2, 3)) in told
     with pytest.raises(ShapeError, match=r"expected shape \(3, 2\), got \(2, 3\)"):
         (sym.TestTelling(sym.Variable("x", shape=(3, 2))) + weight).infer_shape()
+
+
+class Counting(mx.operator.CustomOp):
+    """Multiplies by the number of its forward passes so far."""
+
+    count = 0
+
+    def forward(self, is_train, req, in_data, out_data, aux):
+        self.count += 1
+        self.assign(out_data[0], req[0], in_data[0] * self.count)
+
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        self.assign(in_grad[0], req[0], out_grad[0] * self.count)
+
+
+@mx.operator.register("test_counting")
+class CountingProp(mx.operator.CustomOpProp):
+    def create_operator(self, ctx, in_shapes, in_dtypes):
+        return Counting()
+
+
+def test_an_executor_has_one_operator_for_training_and_prediction():
+    symbol = mx.sym.Custom(mx.sym.Variable("data"), op_type="test_counting")
+    executor = symbol.simple_bind(mx.cpu(), data=(1,))
+    executor.arg_dict["data"][:] = 1
+    passes = [executor.forward(is_train=train)[0].asscalar() for train in (True, False, True)]
+    assert passes == [1, 2, 3]
+    executor.backward(mx.nd.ones(1))
+    assert executor.grad_dict["data"].asscalar() == 3
+    again = executor.reshape(data=(2,), allow_up_sizing=True)
+    assert again.forward()[0].asnumpy().max() <= 1  # that of another executor is another one

@@ -195,6 +195,6 @@ def test_a_long_loop_keeps_few_executors() -> None:
     bound.backward([mx.nd.ones(x.shape) for x in bound.outputs])
     mx.nd.waitall()
     (run,) = bound._runs.values()
-    steps = next(s["steps"] for s in run._builder._states.values() if "steps" in s)
+    steps = next(s[True] for s in run._builder._handed.values() if True in s)
     assert len(steps.made) == 1
     assert steps.count == 400

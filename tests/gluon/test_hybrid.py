@@ -98,3 +98,29 @@ def test_what_does_not_flow_between_blocks(given, kind):
         net(mx.nd.ones(1))
     with pytest.raises(kind, match="'inputs': expected NDArrays, symbols or None"):
         net(mx.nd.ones(1), given)
+
+
+class Unread(mx.gluon.HybridBlock):
+    """A block that computes with its second input and its first layer alone."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        with self.name_scope():
+            self.read, self.other = nn.Dense(2, in_units=3), nn.Dense(2, in_units=3)
+
+    def hybrid_forward(self, F, x, y, z):
+        return self.read(y)
+
+
+def test_inputs_and_parameters_that_nothing_reads_are_told_when_a_block_is_compiled():
+    net, x = Unread(prefix="net_"), mx.nd.ones((1, 3))
+    net.initialize()
+    net(x, x, x)
+    net.hybridize()
+    with pytest.warns(UserWarning, match="do not depend on") as told:
+        net(x, x, [x])
+    assert [str(w.message).partition(": ")[2] for w in told] == [
+        "the outputs do not depend on the inputs 0, 2",
+        "the outputs do not depend on the parameters net_dense1_weight, net_dense1_bias",
+    ]
+    net(x, x, [x])  # what is compiled already says nothing

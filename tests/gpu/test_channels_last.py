@@ -21,6 +21,8 @@ from gnomon.ops.nn.convolution import WeightFirst
 from gnomon.runtime.devices.cuda.simulated import Simulated
 from gnomon.shape import channels_last as strides_last
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*the weight is float16")  # it is meant to be here
+
 G, CPU = mx.gpu(0), mx.cpu()
 STEPS = 3  # launches one by one, captured, launched as a graph
 HALF, BRAIN = dtypes.float16, dtypes.bfloat16

@@ -461,3 +461,19 @@ def test_what_cannot_be_inferred_is_told_at_the_line_that_asks(infer):
     with pytest.warns(UserWarning, match="cannot decide the .* of these inputs") as told:
         assert getattr(net, infer)() == (None, None, None)
     assert told[0].filename == __file__
+
+
+def test_the_name_is_an_attribute():
+    layer = mx.sym.FullyConnected(mx.sym.Variable("a"), num_hidden=2, name="fc")
+    assert layer.attr("name") == "fc"
+    assert mx.sym.Variable("a").attr("name") == "a"
+    assert mx.sym.split(layer, 2, name="s").attr("name") == "s"
+    assert mx.sym.Group([layer, mx.sym.Variable("a")]).attr("name") is None
+    assert "name" not in layer.list_attr()
+
+
+def test_shuffles_are_named_as_in_mxnet():
+    with mx.name.NameManager():
+        data = mx.sym.Variable("a")
+        assert mx.sym.random.shuffle(data).name == "_shuffle0"
+        assert mx.sym.shuffle(data).name == "shuffle0"

@@ -348,3 +348,12 @@ def test_what_a_formula_reads_besides_rates_is_told():
     with pytest.raises(AttributeError, match=r"expected lr, wd, or more.*`self.momentum`"):
         Reads().update(0, weight, weight, None)
     assert weight.asnumpy().tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("kind", ["sgd", "adam", "lbsgd"])
+def test_updates_that_float16_loses_are_told(kind):
+    half = mx.nd.ones(2, dtype="float16")
+    with pytest.warns(UserWarning, match=r"create_state: the weight is float16.*multi_precision"):
+        opt.create(kind).create_state_multi_precision(0, half)
+    opt.create(kind, multi_precision=True).create_state_multi_precision(0, half)
+    opt.create(kind).create_state_multi_precision(0, mx.nd.ones(2))

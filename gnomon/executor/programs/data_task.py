@@ -26,7 +26,7 @@ class DataTask:
     """One node's run, on the memory that the plan gave its entries.
 
     Every output is written but for the gradients that are `added` to the caller's arrays. `kept`
-    holds, by operator node, what forward hands to backward. Resources are those of `ctx`, else of
+    holds, by operator node, what one run hands to the next. Resources are those of `ctx`, else of
     the current context.
     """
 

@@ -50,10 +50,9 @@ class Turn:
 class Builder:
     """Makes segments of the tasks of a layout; each task is compiled once, for all of them."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: Layout, handed: dict[object, object]) -> None:
         assert isinstance(layout.device, Gpu)
-        self.layout, self._queue = layout, layout.device.default
-        self._states: dict[object, object] = {}  # what operators on data hand on to backward
+        self.layout, self._queue, self._handed = layout, layout.device.default, handed
         self._steps: dict[Task, list[GpuStep]] = {}
 
     def build(self, part: slice, name: str, apart: bool = False) -> tuple[Segment, ...]:
@@ -86,7 +85,7 @@ class Builder:
         return Segment(program.run, reads, writes, name, True, ctx, turn=turn)
 
     def _by_processor(self, task: Task) -> Segment:
-        work = HostTask(self.layout, task, self._states)
+        work = HostTask(self.layout, task, self._handed)
         reads, writes = touched(self.layout, [task], work.states)
         ctx = self.layout.draws.ctx
         return Segment(work.run, reads, writes, task.name, False, ctx, variables=work.variables)

@@ -75,7 +75,8 @@ class Network:
 
     `outputs` are None where no array is to get one. `grads` holds the wanted gradients with their
     savers; `heads` the gradients of the outputs, or of the first ones: none flows from the others.
-    Their buffers need memory only where a gradient reads them.
+    Their buffers need memory only where a gradient reads them. `handed` holds, by name, what
+    operators on data hand on: from forward to backward, and from one mode's program to another's.
     """
 
     graph: Graph
@@ -85,6 +86,7 @@ class Network:
     outputs: Sequence[Buffer | None]
     grads: Mapping[Node, tuple[Buffer, str]]
     heads: Mapping[Entry, Buffer]
+    handed: dict[object, object] = field(default_factory=dict)
 
     @cached_property
     def free(self) -> dict[Node, Free]:

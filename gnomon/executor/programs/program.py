@@ -86,9 +86,8 @@ def place(layout: Layout, arena: Arena) -> None:
 class Builder:
     """Makes segments of the tasks of a layout; each task is compiled once, for all of them."""
 
-    def __init__(self, layout: Layout, arena: Arena) -> None:
-        self.layout, self.arena = layout, arena
-        self._states: dict[object, object] = {}  # what operators on data hand on to backward
+    def __init__(self, layout: Layout, arena: Arena, handed: dict[object, object]) -> None:
+        self.layout, self.arena, self._handed = layout, arena, handed
         self._steps: dict[Task, list[Step]] = {}
         self._blocks_of: dict[Task, list[Block]] = {}  # once they are asked for
         self._words: dict[tuple[int, int], Words] = {}  # of all blocks of a part, likewise
@@ -322,7 +321,7 @@ class Builder:
         """An operator that runs on data."""
         layout = self.layout
         added = [entry in layout.added for entry in task.made]
-        work = DataTask(task.nodes[0], layout.buffers, layout.mode.train, self._states, added)
+        work = DataTask(task.nodes[0], layout.buffers, layout.mode.train, self._handed, added)
         reads, writes = touched(layout, [task], work.states)
         own, ctx = tuple(work.variables), layout.place_of(task)
         return Segment(work.run, reads, writes, task.name, False, ctx, variables=own)

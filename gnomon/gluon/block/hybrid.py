@@ -23,7 +23,7 @@ from gnomon.gluon.block.base import Block
 from gnomon.gluon.block.compiled import Compiled
 from gnomon.gluon.block.failure import explain
 from gnomon.gluon.block.structure import InputError, flatten, regroup
-from gnomon.gluon.block.trace import Trace, infer_params, infer_types, traced
+from gnomon.gluon.block.trace import Trace, infer_params, infer_types, traced, warn_of_unused
 from gnomon.gluon.parameter import DeferredInitializationError, ParameterDict
 from gnomon.ndarray import NDArray
 from gnomon.ndarray.core.tape import changes
@@ -249,7 +249,9 @@ class HybridBlock(Block):
         return trace.inputs, trace.symbol
 
     def _compiled(self, where: str, trace: Trace) -> Compiled:
-        return Compiled(where, trace, self.collect_params(), self._op_hook)
+        params = self.collect_params()
+        warn_of_unused(where, trace, params)
+        return Compiled(where, trace, params, self._op_hook)
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Hook: the outputs, computed from inputs and parameters by functions of `F`."""

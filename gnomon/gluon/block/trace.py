@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gnomon import symbol as sym
@@ -64,6 +65,16 @@ def traced(block: Any, args: Sequence[Any]) -> Trace:
         raise TypeError(complaint(where, "outputs", "symbols", shown(found)))
     symbol = outputs[0] if len(outputs) == 1 else sym.Group(outputs)
     return Trace(variables, symbol, form, out_format)
+
+
+def warn_of_unused(where: str, trace: Trace, params: Iterable[str]) -> None:
+    """Warn of inputs, by number, and of parameters that the outputs do not depend on."""
+    read = set(trace.symbol.list_inputs())
+    inputs = [k for k, x in enumerate(trace.inputs) if x is not None and x.name not in read]
+    for kind, unused in ("inputs", inputs), ("parameters", [n for n in params if n not in read]):
+        if unused:
+            text = f"{where}: the outputs do not depend on the {kind} {', '.join(map(str, unused))}"
+            warnings.warn(text, stacklevel=2)
 
 
 def _of_single(form: Format) -> Format:

@@ -22,7 +22,7 @@ import numpy as np
 from gnomon import dtype as dtypes
 from gnomon import engine
 from gnomon.base import ParamError, complaint
-from gnomon.compatibility import conversion  # noqa: F401  what `asnumpy` gives converts
+from gnomon.compatibility.conversion import convertible
 from gnomon.context import Context, current_context
 from gnomon.dtype import DType
 from gnomon.expr.layout import array_at
@@ -225,7 +225,7 @@ class Array(Frozen):
         return array_at(start, layout.shape, layout.steps(), layout.dtype, chunk)
 
     def asnumpy(self) -> np.ndarray[Any, Any]:
-        """The elements as a NumPy array of its own.
+        """The elements as a NumPy array of its own; one element converts to a number.
 
         Raises:
             EngineError: a function that the elements depend on failed.
@@ -233,11 +233,12 @@ class Array(Frozen):
         self.wait_to_read()
         layout, chunk = self._layout, self._chunk
         if layout.strides is not None or layout.nbytes > _BRIEF or layout.dtype.numpy.kind == "V":
-            return self._numpy().copy(order="C")
-        values = np.empty(layout.shape, layout.dtype.numpy)
-        ffi.memmove(values, pointer(chunk.address + self._offset), layout.nbytes)
-        del chunk  # which kept the memory until here
-        return values
+            values = self._numpy().copy(order="C")
+        else:
+            values = np.empty(layout.shape, layout.dtype.numpy)
+            ffi.memmove(values, pointer(chunk.address + self._offset), layout.nbytes)
+            del chunk  # which kept the memory until here
+        return convertible(values) if layout.size == 1 else values
 
     def asscalar(self) -> Any:
         """The only element as a NumPy scalar.

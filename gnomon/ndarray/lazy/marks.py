@@ -15,7 +15,8 @@ from gnomon.ndarray.core.chunk import Chunk
 from gnomon.ndarray.core.layout import Layout
 from gnomon.ndarray.core.tape import Place
 from gnomon.ndarray.lazy.recipe import Draws
-from gnomon.ops.op import Op, parameters
+from gnomon.ops.asking import parameters
+from gnomon.ops.op import Op
 
 KEPT = 1 << 14  # marks in all, of which a program counts as some; beyond, they are learnt anew
 WEIGHT = 64

@@ -39,7 +39,7 @@ Shape = tuple[int, ...]
 
 _QUICK = 40e-6  # seconds: a run that short may be made under the engine's lock
 _PLAIN = {float32: FLOAT, float64: DOUBLE}  # numbers that native code writes
-PASSING = 4  # first runs that go by the family: what a member has for itself pays after some 20
+PASSING = 2  # first runs that go by the family: what a member has for itself pays after some 20
 _FEWEST, _TRIALS = 3, 40  # runs that are timed; a busy machine makes some of them long
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from gnomon import dtype as dtypes
 from gnomon import engine
 from gnomon.base import DeviceError
+from gnomon.compatibility.conversion import convertible
 from gnomon.context import Context
 from gnomon.expr.node import Buffer
 from gnomon.ground.record import put
@@ -70,7 +71,7 @@ class RemoteNDArray(NDArray):
         return transfer.fetched(self._buffer())
 
     def asnumpy(self) -> np.ndarray[Any, Any]:
-        """The elements as a NumPy array of its own.
+        """The elements as a NumPy array of its own; one element converts to a number.
 
         Raises:
             EngineError: a function that the elements depend on failed.
@@ -79,7 +80,7 @@ class RemoteNDArray(NDArray):
         engine.get().wait_for_var(self._chunk)
         values = self._numpy()
         values.flags.writeable = True  # it is ours alone
-        return values
+        return convertible(values)
 
     def _write(self, values: np.ndarray[Any, Any]) -> None:
         held = np.empty(self.shape, self._dtype.numpy)
