@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from gnomon.base import DTypeError, ShapeError, complaint, shown
@@ -166,27 +165,37 @@ def backward(
 
     `shapes` and `types` know every entry of `graph`; `train` says which mode is differentiated. A
     variable that no gradient reaches is not among the result's. Operators between `wrt` and heads
-    change their states, even where the gradient is stopped on its way.
+    change their states even where the gradient is stopped above them, but not where it would be
+    stopped below.
     """
     sums = _Sums(shapes, types, train)
     for entry, head in zip(graph.outputs, heads, strict=False):
         sums.receive(entry, head)
-    followed = graph.outputs[: len(heads)]
-    reached = _reached(graph, wrt).intersection(search(e.node for e in followed))
-    for node in reversed(graph.topo):
-        if node.op is not None and node in reached:
-            _differentiate(node, reached, sums)
+    followed = tuple(search(e.node for e in graph.outputs[: len(heads)]))
+    for node, wanted in reversed(_reached(followed, wrt, sums).items()):
+        _differentiate(node, wanted, sums)
     grads = {n: e for n in wrt if (e := sums.total(Entry(n, 0))) is not None}
     return Backward(grads, _needed(sums.nodes, grads.values()), sums.new_shapes, sums.new_types)
 
 
-def _reached(graph: Graph, wrt: Collection[Node]) -> set[Node]:
-    """The nodes that depend on one of `wrt`, and these themselves."""
-    found = set(wrt)
-    for node in graph.topo:
-        if any(e.node in found for e in node.inputs):
-            found.add(node)
+def _reached(
+    nodes: Sequence[Node], wrt: Collection[Node], sums: _Sums
+) -> dict[Node, tuple[bool, ...]]:
+    """The operators that depend on `wrt`, and whether each argument's gradient leads there."""
+    found: dict[Node, tuple[bool, ...]] = {}
+    leading = set(wrt)
+    for node in nodes:
+        wanted = tuple(e.node in leading for e in _arguments(node))
+        if any(wanted):
+            found[node] = wanted
+            needs, gives = sums.look(node, wanted)
+            if any(gives) or needs.states:
+                leading.add(node)
     return found
+
+
+def _arguments(node: Node) -> Sequence[Entry]:
+    return () if node.op is None else node.inputs[: len(node.op.arguments())]
 
 
 def _needed(nodes: Sequence[Node], wanted: Collection[Entry]) -> tuple[Node, ...]:
@@ -210,6 +219,12 @@ class _Sums:
         self.new_shapes: dict[Entry, Shape] = {}
         self.new_types: dict[Entry, DType] = {}
         self._received: dict[Entry, list[Entry]] = {}
+
+    def look(self, node: Node, wanted: tuple[bool, ...]) -> tuple[Needs, tuple[bool, ...]]:
+        """What the `wanted` gradients of a node read, and which of them there are."""
+        arguments = _arguments(node)
+        shapes, types = _of(self.shapes, arguments), _of(self.types, arguments)
+        return look(node.op, shapes, types, wanted, self.train)
 
     def add(self, node: Node, like: Sequence[Entry]) -> Node:
         """Keep a new node, whose outputs are like these entries."""
@@ -244,20 +259,16 @@ class _Sums:
         return Entry(self.add(node, [entry]), 0)
 
 
-def _differentiate(node: Node, reached: Collection[Node], sums: _Sums) -> None:
-    """Send what `node` received on to its arguments."""
-    arguments = node.inputs[: len(node.op.arguments())]
-    wanted = tuple(e.node in reached for e in arguments)
+def _differentiate(node: Node, wanted: tuple[bool, ...], sums: _Sums) -> None:
+    """Send what `node` received on to its `wanted` arguments."""
     shapes = _of(sums.shapes, node.inputs), _of(sums.shapes, node.entries())
     types = _of(sums.types, node.inputs), _of(sums.types, node.entries())
-    count = len(arguments)
-    look_at = partial(look, node.op, shapes[0][:count], types[0][:count], train=sums.train)
-    needs, gives = look_at(wanted)
+    needs, gives = sums.look(node, wanted)
     grads = [sums.total(e) for e in node.visible()]
-    if any(wanted) and any(grads):
+    if any(grads):
         check_differentiable(node.op)
     if needs.out_grads and not any(grads):  # what it changes is all that there is to do
-        needs, gives = look_at((False,) * count)
+        needs, gives = sums.look(node, (False,) * len(wanted))
     if not any(gives) and not needs.states:
         return
     reads = [grads[k] or sums.zeros(Entry(node, k)) for k in needs.out_grads]
@@ -265,6 +276,7 @@ def _differentiate(node: Node, reached: Collection[Node], sums: _Sums) -> None:
     reads += [Entry(node, k) for k in needs.outputs]
     reads += [node.inputs[k] for k in needs.states]
     op = Gradient(node.op, needs, shapes, types, gives)
+    arguments = _arguments(node)
     made = sums.add(Node(op, f"{node.name}_backward", reads, node.attrs), arguments)
     for k, entry in enumerate(arguments):
         if gives[k]:

@@ -263,8 +263,10 @@ class Walk:
         return node.takes(outputs, self.readers, self.sums)
 
     def run(self) -> None:
-        """Visit every node, but those that lead to none of the places that the caller wants."""
-        leads = self._leading().__contains__ if self.keep else _always
+        """Visit every node, but where that changes states, or some gradients alone are wanted,
+        only those that lead to a gradient that is wanted."""
+        is_partial = self.keep or any(node.changes for node in self.nodes)
+        leads = self._leading().__contains__ if is_partial else _always
         for node in self.nodes:
             places = [Output(node, k) for k in range(len(node.outputs))]
             grads = [self.sums[p] if p in self.keep else self.sums.pop(p, None) for p in places]
@@ -277,11 +279,13 @@ class Walk:
         return None
 
     def _leading(self) -> set[Node]:
-        """The nodes that depend on a place that the caller wants."""
+        """The nodes from which gradients flow to a place that is wanted."""
         wanted, found = self.keep, set[Node]()
         for node, inputs in reversed(self.nodes.items()):
-            if any(_leads(place, wanted, found) for place in inputs):
-                found.add(node)
+            has_gradient = node.changes  # which it has, too, where its value is known to be 0
+            for place, given in zip(inputs, node.gives, strict=True):
+                if (given or has_gradient) and _leads(place, wanted, found):
+                    found.add(node)
         return found
 
     def _around(self, places: Sequence[Place], grads: Sequence[Any]) -> None:
@@ -396,9 +400,11 @@ def _always(node: Node) -> bool:
 
 
 def _leads(place: Place | None, wanted: Collection[Place], leading: Collection[Node]) -> bool:
-    """Whether a place is wanted, or depends on one that is."""
+    """Whether a place is wanted, or depends on one that is; without `wanted` all leaves are."""
     if type(place) is Output and place.node in leading:
         return True
+    if not wanted:
+        return isinstance(place, (Leaf, Bundle))
     return place in wanted or (type(place) is Bundle and not place.members.isdisjoint(wanted))
 
 

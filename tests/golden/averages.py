@@ -116,6 +116,11 @@ for name, above in {
     "times 0": lambda mx, y: y * 0,
 }.items():
     CASES[f"above: {name}"] = on_arrays(ALL, above=above)
+for request in ("write", "null"):
+    CASES[f"below: BlockGrad, {request} gamma and beta"] = on_arrays(
+        {"x": "write", "gamma": request, "beta": request},
+        call=lambda mx, arrays: norm()(mx, [mx.nd.BlockGrad(arrays[0]), *arrays[1:]]),
+    )
 CASES["above: detach"] = on_arrays(ALL, none, above=lambda mx, y: y.detach())
 
 for name, call in {
@@ -228,6 +233,10 @@ CASES["bound: fix_gamma"] = bound(lambda mx: bn(mx, fix_gamma=True), REQUESTS["g
 CASES["bound: MakeLoss"] = bound(lambda mx: mx.sym.MakeLoss(bn(mx)))
 CASES["bound: BlockGrad"] = bound(lambda mx: mx.sym.BlockGrad(bn(mx)))
 CASES["bound: BlockGrad below a layer"] = bound(lambda mx: fc(mx, mx.sym.BlockGrad(bn(mx))))
+CASES["bound: above BlockGrad"] = bound(lambda mx: bn(mx, mx.sym.BlockGrad(mx.sym.var("data"))))
+CASES["bound: frozen above BlockGrad"] = bound(
+    lambda mx: bn(mx, mx.sym.BlockGrad(mx.sym.var("data"))), REQUESTS["data"]
+)
 CASES["bound: argmax"] = bound(lambda mx: mx.sym.argmax(bn(mx), axis=1))
 CASES["bound: frozen below a layer"] = bound(
     lambda mx: fc(mx, bn(mx)), {"fc_weight": "write", "fc_bias": "write"}
