@@ -129,7 +129,7 @@ def _chosen(graph: Graph, read: Collection[Entry], sizes: Mapping[Entry, int]) -
     weights = [sum(sizes[e] for e in n.entries() if e in read) for n in nodes]
     whole, best = sum(weights), (sum(weights), [len(nodes)])
     parts = 2
-    while parts <= max(2.0, 3 * len(nodes) ** 0.5):
+    while whole and parts <= max(2.0, 3 * len(nodes) ** 0.5):  # backward may read none of it
         cuts = _cuts(weights, crossing, whole / parts)
         stretches = zip([0, *cuts[:-1]], cuts, strict=True)
         cost = sum(crossing[k] for k in cuts[:-1]) + max(sum(weights[a:b]) for a, b in stretches)

@@ -71,6 +71,11 @@ def test_a_chain_is_cut_into_stretches_of_equal_weight():
     assert made.index("n0_again") > made.index("n20_backward")
 
 
+def test_nothing_is_dropped_where_gradients_read_variables_alone():
+    product = node("p", "dot", variable("x"), variable("y"))
+    assert differentiated(product, everywhere=True) == ["p_backward: head, x, y"]
+
+
 def test_a_long_chain():
     x = variable("x")
     for k in range(30_000):
