@@ -7,7 +7,8 @@ nothing else needs that memory, else into a temporary.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, TypeAlias
 
 from gnomon.expr.composite import Call
@@ -33,6 +34,8 @@ class Invoke:
 
 
 Piece: TypeAlias = "Invoke | list[Store]"
+
+_LEAST, _MOST = 2.0**-126, 2.0**127  # factors of calls, other than 0
 
 
 Temporary: TypeAlias = Callable[[Expr], Buffer]
@@ -148,7 +151,9 @@ class _Cutter:
 
     def root(self, call: Call) -> int | None:
         """The statement `dest = scale * call`, if that is all that the call is for."""
-        users = [k for k, s in enumerate(self.stores) if s is not None and core(s.value) is call]
+        users = [
+            k for k, s in enumerate(self.stores) if s is not None and scaled(s.value)[0] is call
+        ]
         if len(users) != 1:
             return None
         (k,) = users
@@ -205,27 +210,38 @@ def within(node: Expr, values: Sequence[Expr]) -> bool:
 
 def core(value: Expr) -> Expr:
     """`value` without its scalar factors."""
-    return scaled(value)[0]
+    return [left for left, _ in _multiples(value)][-1]
 
 
 def scaled(value: Expr) -> tuple[Expr, float]:
-    """`value` as an expression times a number: factors, divisors and signs peeled off."""
+    """`value` as an expression times a number that libraries take as it is meant.
+
+    By 0 they read no operands, where it may be NaN that is multiplied; a number that float32 does
+    not have would overflow.
+    """
+    pairs = itertools.takewhile(lambda p: _LEAST <= abs(p[1]) <= _MOST, _multiples(value))
+    return list(pairs)[-1]
+
+
+def _multiples(value: Expr) -> Iterator[tuple[Expr, float]]:
+    """Pairs whose product is `value`: itself, then without factors, divisors and signs."""
     factor = 1.0
+    yield value, factor
     while isinstance(value, Map):
         name, last = value.fn.name, value.args[-1]
         if name == "neg":
             factor, value = -factor, last
         elif name in ("mul", "div") and isinstance(last, Scalar):
-            number = _factor(last)
-            if name == "div" and (not number or value.dtype.kind != "f"):
+            if name == "div" and value.dtype.kind != "f":
                 break  # not a multiple
-            factor = factor / number if name == "div" else factor * number
+            number = _factor(last)
+            factor *= number if name == "mul" else 1.0 / number if number else math.inf
             value = value.args[0]
         elif name == "mul" and isinstance(value.args[0], Scalar):
             factor, value = factor * _factor(value.args[0]), last
         else:
             break
-    return value, factor
+        yield value, factor
 
 
 def _factor(scalar: Scalar) -> float:

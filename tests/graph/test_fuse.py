@@ -154,6 +154,8 @@ def test_a_product_goes_into_what_only_multiplies_it():
     assert fused([node("e", "exp", half)], **shapes) == ["d+h", "e"]
     assert fused([half, dot], **shapes) == ["d", "h"]
     assert fused([node("p", "_plus_scalar", dot, scalar=0.5)], **shapes) == ["d", "p"]
+    for scalar in (0.0, float("inf"), 1e39):
+        assert fused([node("m", "_mul_scalar", dot, scalar=scalar)], **shapes) == ["d", "m"]
 
 
 def test_a_reshape_of_a_call_is_no_task():

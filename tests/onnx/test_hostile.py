@@ -76,6 +76,8 @@ def test_bytes_that_are_changed(tmp_path):
         (model([node("Softmax", "x", axis="a")]), "attribute 'axis'"),
         (model([node("Cast", "x")]), "attribute 'to' is missing"),
         (model([node("Conv", "x")]), "input 1 is missing"),
+        (model([node("Tanh")]), "operator Tanh: input 0 is missing"),
+        (model([node("LeakyRelu", "")]), "operator LeakyRelu: input 0 is missing"),
         (model([node("MatMul", "x", "w")], [WEIGHT], shape=(2, 4)), "operator MatMul"),
         (model([node("Reshape", "x", "x")]), "must be constant"),
         (model([node("Relu", "x")], shape=(2, 0)), "expected sizes above 0"),

@@ -7,7 +7,7 @@ import pytest
 from gnomon.expr import ext, fn
 from gnomon.expr.call.dot import dot
 from gnomon.expr.node import Buffer, cast
-from gnomon.plan.cut import Invoke, cut
+from gnomon.plan.cut import Invoke, cut, scaled
 from gnomon.plan.statement import Store
 
 
@@ -71,3 +71,28 @@ def test_a_call_that_two_statements_read_has_a_temporary():
     stores = [Store(DEST, "saveto", call + OTHER), Store(OTHER, "saveto", call * 2.0)]
     pieces = cut(stores, Libraries(), temporary)
     assert pieces[0].dest is made[0] and len(made) == 1
+
+
+@pytest.mark.parametrize(
+    ("times", "factor"),
+    [
+        (lambda x: -(x * 3.0) / 2.0, -1.5),
+        (lambda x: (x * 1e30) * 1e-30, 1.0),
+        (lambda x: x * 0.0, None),  # NaN times 0 is NaN, which libraries do not read then
+        (lambda x: x * float("nan"), None),
+        (lambda x: x * float("inf"), None),
+        (lambda x: x * 1e39, None),  # float32 has no such number
+        (lambda x: x / 1e-39, None),
+        (lambda x: x * 1e-39, None),
+    ],
+)
+def test_factors_that_libraries_take_as_they_are_meant(times, factor):
+    call = product()
+    value = times(call)
+    assert scaled(value) == ((value, 1.0) if factor is None else (call, pytest.approx(factor)))
+
+
+def test_a_factor_that_is_none_of_a_call_is_multiplied_behind_it():
+    invoke, (store,) = cut([Store(DEST, "saveto", product() * 0.0)], Libraries(), Buffer)
+    assert invoke.scale == 1.0
+    assert store.dest is DEST

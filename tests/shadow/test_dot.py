@@ -106,6 +106,20 @@ def test_scales_stay_one_product(scaled, factor):
     close(out.numpy(), factor * (x @ y))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("scale", [1e39, 1e-39, float("inf"), float("nan")])
+def test_scales_that_no_library_takes(dtype, scale):
+    """Of 1e39 and of 1 / 1e-39 float32 has infinity."""
+    x, y = np.array([[np.nan, 1.0], [2.0, 3.0]], dtype), np.eye(2, dtype=dtype)
+    out = TensorContainer((2, 2), dtype)
+    with np.errstate(all="ignore"):
+        want = x @ y * np.asarray(scale, dtype)
+        for value in (dot(Tensor(x), Tensor(y)) * scale, dot(Tensor(x), Tensor(y)) / scale):
+            out[:] = value
+            np.testing.assert_array_equal(out.numpy(), want)
+            want = x @ y / np.asarray(scale, dtype)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 def test_scaled_products_that_come_again(dtype):
     """Steps that need not multiply by 1 stand for no others."""

@@ -80,6 +80,15 @@ def test_all_savers_views_and_captured_tensors():
     assert launched(agrees(body, *tensors(2)))
 
 
+def test_numbers_that_products_are_divided_by():
+    def body(out, v, m, number):
+        out[:] = shadow.dot(v, m) / number
+
+    ones = Tensor(np.ones(3, "f")), Tensor(np.ones((3, 3), "f"))
+    for number in (0.0, 2.0, 1e-39):
+        agrees(body, Tensor(np.ones(3, "f")), *ones, number)
+
+
 def test_reductions_products_and_functions():
     def body(m, v, s, out):
         s[:] = shadow.reduce(v, "sum", 0, True)

@@ -21,7 +21,7 @@ from gnomon.graph.gradient import SUM_AT_ONCE
 from gnomon.graph.node import Entry
 from gnomon.graph.tasks.form import Form
 from gnomon.graph.tasks.task import Buffers, Task
-from gnomon.plan.cut import core
+from gnomon.plan.cut import scaled
 from gnomon.shape import prod
 
 LARGEST = 24  # nodes in one task: beyond that kernels become slow to compile, not faster
@@ -119,9 +119,9 @@ def _parts(
 
 
 def _is_multiple(form: Form) -> bool:
-    """Whether a form is what it reads times a number."""
+    """Whether a form is what it reads times a number that libraries take."""
     (value, *more) = form.values
-    return not more and isinstance(value, Map) and core(value) is form.leaves[0]
+    return not more and isinstance(value, Map) and scaled(value)[0] is form.leaves[0]
 
 
 def _free(part: Task, readers: int, reader: Task) -> bool:
