@@ -69,6 +69,7 @@ class Optimizer(CheckedArguments):
     _decaying: ClassVar[tuple[str, ...]] = ("_weight", "_gamma")  # ends of their names
     _asks_subclass: ClassVar[bool] = False  # whether a subclass says itself what rate and decay are
     _keyword_aliases: ClassVar = {"lr": "learning_rate", "weight_decay": "wd", "mom": "momentum"}
+    aggregate_num: int = 0  # weights that one of MXNet's operators updates; pickles tell it there
     opt_registry: ClassVar[FolderRegistry[type[Optimizer]]] = OPTIMIZERS
 
     def __init__(
@@ -183,6 +184,10 @@ class Optimizer(CheckedArguments):
         check_kind(where, "weight", weight, Array, "an NDArray")
         if not self._needs_master(weight):
             warn_of_half(where, weight)
+        return self._made_state(index, weight)
+
+    def _made_state(self, index: Any, weight: Any) -> Any:
+        if not self._needs_master(weight):
             return self.create_state(index, weight)
         master = weight.astype(np.float32)
         return self._with_master(master, self.create_state(index, master))
