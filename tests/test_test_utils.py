@@ -122,7 +122,7 @@ def test_consistency():
     assert list(truth) == [*product.list_outputs(), "a", "b"]
     assert {type(x) for x in truth.values()} == {mx.nd.NDArray}
     assert truth["a"].dtype == np.float64
-    tu.check_consistency(A * B, kinds[:1], ground_truth=truth, rtol=9, atol=9)
+    tu.check_consistency(product, kinds[:1], ground_truth=truth, rtol=9, atol=9)
     with pytest.raises(AssertionError, match="setting_1"):
         tu.check_consistency([A * B, A * B + 1], kinds[:2])
 

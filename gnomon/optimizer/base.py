@@ -122,12 +122,8 @@ class Optimizer(CheckedArguments):
         if self.lr is None:
             return
         if self.lr_scheduler.base_lr != self.lr:
-            logging.warning(
-                "%s: the schedule starts from learning_rate=%s instead of its base_lr=%s",
-                type(self).__name__,
-                self.lr,
-                self.lr_scheduler.base_lr,
-            )
+            text = "%s: the schedule starts from learning_rate=%s instead of its base_lr=%s"
+            logging.warning(text, type(self).__name__, self.lr, self.lr_scheduler.base_lr)
         self.lr_scheduler.base_lr = self.lr
 
     @staticmethod
@@ -187,6 +183,7 @@ class Optimizer(CheckedArguments):
         return self._made_state(index, weight)
 
     def _made_state(self, index: Any, weight: Any) -> Any:
+        """The same without a word: what states that were loaded are compared with."""
         if not self._needs_master(weight):
             return self.create_state(index, weight)
         master = weight.astype(np.float32)
