@@ -117,8 +117,11 @@ class FactorScheduler(LRScheduler):
     def after_warmup(self, num_update: int) -> float:
         while num_update > self.count + self.step:
             self.count += self.step
-            self.base_lr = max(self.base_lr * self.factor, self.stop_factor_lr)
-            logging.info("Update[%d]: Change learning rate to %0.5e", num_update, self.base_lr)
+            lower = self.base_lr * self.factor
+            stops = lower < self.stop_factor_lr
+            self.base_lr = self.stop_factor_lr if stops else lower
+            what = "learning rate arrived at" if stops else "Change learning rate to"
+            logging.info("Update[%d]: %s %0.5e", num_update, what, self.base_lr)
         return self.base_lr
 
 

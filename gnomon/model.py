@@ -10,7 +10,7 @@ import numpy as np
 
 from gnomon import metric as metrics
 from gnomon import ndarray as nd
-from gnomon.base import GnomonError, ParamError, check_kind, complaint, shown
+from gnomon.base import ArgumentError, GnomonError, ParamError, check_kind, complaint, shown
 from gnomon.callback import LogValidationMetricsCallback
 from gnomon.context import Context, cpu
 from gnomon.executor_manager import DataParallelExecutorManager
@@ -105,27 +105,35 @@ class FeedForward:
         self.optimizer, self.initializer, self.kwargs = optimizer, initializer, dict(kwargs)
         self.numpy_batch_size = numpy_batch_size
         self.allow_extra_params = allow_extra_params
-        self.arg_params = self._own("arg_params", arg_params, symbol.list_arguments())
-        self.aux_params = self._own("aux_params", aux_params, symbol.list_auxiliary_states())
+        self.arg_params = self._own(arg_params, symbol.list_arguments())
+        self.aux_params = self._own(aux_params, symbol.list_auxiliary_states())
         self._predictor: Module | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_predictor": None}
 
-    def _own(self, argument: str, given: Any, names: Sequence[str]) -> dict[str, Any] | None:
-        """Those of the given arrays that the symbol has."""
-        extra = sorted(set(given or ()) - set(names))
-        if extra and not self.allow_extra_params:
-            expected = "names that the symbol has, or allow_extra_params"
-            raise ParamError(complaint("FeedForward", argument, expected, extra))
-        return None if given is None else {n: a for n, a in given.items() if n in names}
+    def _own(self, given: Any, names: Sequence[str]) -> dict[str, Any] | None:
+        """The given arrays, those of other names too where they are refused later."""
+        if given is None:
+            return None
+        return {n: a for n, a in given.items() if n in names or not self.allow_extra_params}
+
+    def _refuse_extra(self) -> None:
+        """Raise ParamError where parameters are not the symbol's and may not be passed over."""
+        names = self.symbol.list_arguments(), self.symbol.list_auxiliary_states()
+        given = {"arg_params": self.arg_params, "aux_params": self.aux_params}
+        for (argument, arrays), known in zip(given.items(), names, strict=True):
+            extra = sorted(set(arrays or ()) - set(known))
+            if extra and not self.allow_extra_params:
+                expected = "names that the symbol has, or allow_extra_params"
+                raise ParamError(complaint("FeedForward", argument, expected, extra))
 
     def _source(self, X: Any, y: Any, train: bool) -> DataIter:
         """An iterator over `X` and `y`, arrays or an iterator themselves."""
         if not isinstance(X, (np.ndarray, nd.NDArray)):
             if not hasattr(X, "provide_data"):
                 expected, got = "an array or a DataIter", shown(X)
-                raise ParamError(complaint("FeedForward", "X", expected, got))
+                raise ArgumentError(complaint("FeedForward", "X", expected, got))
             return X
         if y is None:
             if train:
@@ -212,6 +220,7 @@ class FeedForward:
         """The module that predicts, bound to what `source` provides and to labels to score by."""
         if self.arg_params is None:
             raise GnomonError("FeedForward: there are no parameters: fit it, or load it")
+        self._refuse_extra()
         known = self._predictor
         if known is None or (known.data_shapes, known.label_shapes) != (
             source.provide_data,

@@ -117,8 +117,12 @@ def test_consistency():
         return {"ctx": mx.cpu(), "a": (2, 3), "b": (2, 3), "type_dict": {"a": dtype, "b": dtype}}
 
     kinds = [setting(t) for t in ("float64", "float32", "float16")]
-    truth = tu.check_consistency(A * B, kinds)
+    product = A * B
+    truth = tu.check_consistency(product, kinds)
+    assert list(truth) == [*product.list_outputs(), "a", "b"]
+    assert {type(x) for x in truth.values()} == {mx.nd.NDArray}
     assert truth["a"].dtype == np.float64
+    tu.check_consistency(product, kinds[:1], ground_truth=truth, rtol=9, atol=9)
     with pytest.raises(AssertionError, match="setting_1"):
         tu.check_consistency([A * B, A * B + 1], kinds[:2])
 

@@ -113,7 +113,8 @@ class Trainer(CheckedArguments):
         self._sparse = sparse
         self._amp_loss_scaler: Any = None  # of mixed precision, and the scale without it
         self._amp_original_scale = self._scale
-        self._wanted_store, self._compression, self._wanted_update = kvstore, compression, update
+        self._kvstore_params = {"kvstore": kvstore, "update_on_kvstore": update}
+        self._compression = compression
         self._kvstore: Any = None
         self._update_on_kvstore = False
         self._kv_initialized = False
@@ -122,7 +123,7 @@ class Trainer(CheckedArguments):
         self._seen = -1
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        if "_kvstore_params" not in state:
+        if "_contains_sparse_weight" not in state:
             self.__dict__.update(state)
             self._name_params()  # which optimizers leave out of their state
             return
@@ -354,7 +355,7 @@ class Trainer(CheckedArguments):
 
     def _chosen(self, count: int) -> tuple[Any, bool]:
         """The store (None where one context needs none), and whether it updates weights."""
-        wanted, update = self._wanted_store, self._wanted_update
+        wanted, update = self._kvstore_params.values()
         if self._sparse:
             if update is False or wanted is None:
                 expected = "a store that updates weights, which rows are pulled from"

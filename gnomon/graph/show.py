@@ -59,6 +59,8 @@ def show_tasks(tasks: Sequence[Task]) -> str:
 
 def listing(graph: Graph) -> str:
     """The nodes of `graph` with inputs and attributes, in the form of MXNet's `debug_str`."""
+    if len(graph.topo) == len(graph.outputs) == 1 and graph.topo[0].op is None:
+        return f"Variable:{graph.topo[0].name}\n"
     lines = ["Symbol Outputs:"]
     lines += [f"\toutput[{k}]={e.node.name}({e.index})" for k, e in enumerate(graph.outputs)]
     versions: dict[Node, int] = {}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gnomon import ndarray as nd
 from gnomon.base import (
     ArgumentError,
+    DTypeError,
     Later,
     ParamError,
     ShapeError,
@@ -64,7 +65,8 @@ class Constant(Initializer):
         self.value = value
 
     def _init_weight(self, _: str, arr: Any) -> None:
-        arr[:] = self.value
+        value = self.value
+        arr[:] = _number(value) if isinstance(value, str) else value
 
     def dumps(self) -> str:
         value = self.value
@@ -73,6 +75,18 @@ class Constant(Initializer):
         if hasattr(value, "tolist"):
             value = value.tolist()
         return json.dumps(["constant", {"value": value}])
+
+
+def _number(text: str) -> float:
+    """What a `Constant` of a text holds.
+
+    Raises:
+        DTypeError: it is none.
+    """
+    try:
+        return float(text)
+    except ValueError as error:
+        raise DTypeError(complaint("Constant", "value", "a number", shown(text))) from error
 
 
 class Load:

@@ -18,6 +18,7 @@ import numpy as np
 from gnomon import metric as metrics
 from gnomon import ndarray as nd
 from gnomon.base import (
+    ArgumentError,
     DTypeError,
     GnomonError,
     ParamError,
@@ -185,7 +186,7 @@ class BaseModule(Computation):
             return self.get_outputs()[0]
         if not isinstance(eval_data, DataIter):
             expected, got = "a DataIter or an array", type(eval_data).__name__
-            raise DTypeError(complaint("Module.predict", "eval_data", expected, got))
+            raise ArgumentError(complaint("Module.predict", "eval_data", expected, got))
         batches = [
             [out.copy() for out in outputs]
             for outputs, _, _ in self.iter_predict(eval_data, num_batch, reset, sparse_row_id_fn)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from operator import index
 from typing import Any
@@ -334,6 +335,7 @@ def histogram(a: Any, bins: Any = 10, range: Any = None) -> list[NDArray] | tupl
         return _histogram((a, bins))
     if range is not None:
         return _histogram((a,), bin_cnt=bins, range=range)
+    warnings.warn("histogram: no range is given: NumPy finds it, and the edges", stacklevel=2)
     counts, edges = np.histogram(a.asnumpy(), bins)
     return array(counts, a.context, "float32"), array(edges, a.context, "float32")
 

@@ -69,6 +69,7 @@ class Optimizer(CheckedArguments):
     _decaying: ClassVar[tuple[str, ...]] = ("_weight", "_gamma")  # ends of their names
     _asks_subclass: ClassVar[bool] = False  # whether a subclass says itself what rate and decay are
     _keyword_aliases: ClassVar = {"lr": "learning_rate", "weight_decay": "wd", "mom": "momentum"}
+    aggregate_num: int = 0  # weights that one of MXNet's operators updates; pickles tell it there
     opt_registry: ClassVar[FolderRegistry[type[Optimizer]]] = OPTIMIZERS
 
     def __init__(
@@ -121,12 +122,8 @@ class Optimizer(CheckedArguments):
         if self.lr is None:
             return
         if self.lr_scheduler.base_lr != self.lr:
-            logging.warning(
-                "%s: the schedule starts from learning_rate=%s instead of its base_lr=%s",
-                type(self).__name__,
-                self.lr,
-                self.lr_scheduler.base_lr,
-            )
+            text = "%s: the schedule starts from learning_rate=%s instead of its base_lr=%s"
+            logging.warning(text, type(self).__name__, self.lr, self.lr_scheduler.base_lr)
         self.lr_scheduler.base_lr = self.lr
 
     @staticmethod
@@ -183,6 +180,11 @@ class Optimizer(CheckedArguments):
         check_kind(where, "weight", weight, Array, "an NDArray")
         if not self._needs_master(weight):
             warn_of_half(where, weight)
+        return self._made_state(index, weight)
+
+    def _made_state(self, index: Any, weight: Any) -> Any:
+        """The same without a word: what states that were loaded are compared with."""
+        if not self._needs_master(weight):
             return self.create_state(index, weight)
         master = weight.astype(np.float32)
         return self._with_master(master, self.create_state(index, master))

@@ -19,6 +19,7 @@ class LAMB(Optimizer):
     leaves out what makes up for means that start at 0.
     """
 
+    aggregate_num = 45
     _counts_alone = True
     _zeros = 2
 

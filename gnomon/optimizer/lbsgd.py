@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from typing import Any
 
@@ -27,6 +28,8 @@ class LBSGD(SGD):
     than 1, the sum of its gradients.
     """
 
+    aggregate_num = 0
+
     def __init__(
         self,
         momentum: float = 0.0,
@@ -50,6 +53,14 @@ class LBSGD(SGD):
         self.adaptive = warmup_strategy == "lars"
         self.lbmult = self.admult = 1  # these three are not used: MXNet looks for them in files
         self.cumgrads: dict[Any, Any] = {}
+        logging.info("LBSGD: large-batch SGD")
+        logging.info(
+            "Batch_scale=%f, warmup_epochs=%d, warmup_strategy=%s, updates_per_epoch=%d",
+            batch_scale,
+            warmup_epochs,
+            warmup_strategy,
+            updates_per_epoch,
+        )
 
     def create_state(self, index: Any, weight: Any) -> Any:
         momentum = super().create_state(index, weight)

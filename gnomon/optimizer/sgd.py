@@ -26,6 +26,7 @@ class SGD(Optimizer):
     [0.5, 1.5]
     """
 
+    aggregate_num = 4
     _with_momentum: type[Update] = SgdMomUpdate
 
     def __init__(self, momentum: float = 0.0, lazy_update: bool = True, **kwargs: Any) -> None:
@@ -64,6 +65,7 @@ class NAG(SGD):
     `g = grad + wd * weight`.
     """
 
+    aggregate_num = 0
     _with_momentum = NagMomUpdate
 
     def __init__(self, momentum: float = 0.0, **kwargs: Any) -> None:

@@ -37,12 +37,9 @@ _MODULES = {
     "gnomon.optimizer.contrib": "mxnet.optimizer.contrib",
     "gnomon.lr_scheduler": "mxnet.lr_scheduler",
 }
-#: attributes that MXNet's optimizers have beside ours, by class; `aggregate_num` is how many
-#: weights one operator updates
+#: attributes that MXNet's optimizers have beside ours, by class
 _MORE: dict[str, dict[str, Any]] = {
-    "Optimizer": {"aggregate_num": 0, "allow_np_array": False},
-    "SGD": {"aggregate_num": 4},
-    "LAMB": {"aggregate_num": 45},
+    "Optimizer": {"allow_np_array": False},
     "LARS": {"skip": 0, "last_lr": None, "cur_lr": None},
     "DCASGD": {"weight_previous": {}},
 }
@@ -129,6 +126,8 @@ class _Described:
         """An optimizer or a scheduler: its class under the name it has in MXNet, its attributes."""
         kind = type(x)
         own = dict(x.__getstate__())
+        if isinstance(x, Optimizer):
+            own.setdefault("aggregate_num", x.aggregate_num)
         found = self.of(own, kind.__name__)
         for base in kind.__mro__:
             found = {**_MORE.get(base.__name__, {}), **found}

@@ -114,7 +114,7 @@ class Updater:
         """
         if not type(optimizer).__module__.startswith(f"{__name__.partition('.')[0]}."):
             return  # what states of a user's optimizer are, it alone knows
-        known = list(_parts(optimizer.create_state_multi_precision(index, weight)))
+        known = list(_parts(optimizer._made_state(index, weight)))
         found, free = list(_parts(state)), hasattr(optimizer, "momentum")
         pairs = zip(found, known, strict=False)
         fits = all(a == b or (free and None in (a, b)) for a, b in pairs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -113,6 +114,8 @@ class FusedRNNCell(BaseRNNCell):
         inputs = merged(inputs, layout)
         swapped = time_axis(layout) == 1
         if swapped:
+            text = "FusedRNNCell.unroll: layout NTC is transposed twice: TNC is faster"
+            warnings.warn(text, stacklevel=3)
             inputs = sym.swapaxes(inputs, dim1=0, dim2=1)
         states = self.begin_state() if begin_state is None else begin_state
         rnn = sym.RNN(

@@ -273,7 +273,8 @@ def check_consistency(
     """Raise AssertionError unless a symbol gives the same in all of several settings.
 
     A setting is a mapping with `ctx`, the shapes of arguments by name and, if wanted, `type_dict`.
-    What is right is said by the most precise one, or by `ground_truth`; it is given back.
+    What is right is said by the most precise one, or by `ground_truth`; it is given back, arrays
+    by the names of outputs and of gradients.
     """
     symbols = sym if isinstance(sym, (list, tuple)) else [sym] * len(ctx_list)
     bound = [s.simple_bind(grad_req=grad_req, **c) for s, c in zip(symbols, ctx_list, strict=True)]
@@ -291,7 +292,8 @@ def check_consistency(
         _fill(executor.grad_dict, dict.fromkeys(executor.grad_dict, 0))
     precision = [max(effective_dtype(x).itemsize for x in e.outputs) for e in bound]
     best = bound[int(np.argmax(precision))]
-    results = [_run(e, grad_req, best.outputs) for e in bound]
+    names = symbols[0].list_outputs()
+    results = [_run(e, grad_req, names) for e in bound]
     truth = dict(ground_truth or results[bound.index(best)])
     for number, (executor, result) in enumerate(zip(bound, results, strict=True)):
         if executor is best and ground_truth is None:
@@ -299,13 +301,13 @@ def check_consistency(
         kind = min((effective_dtype(x) for x in executor.outputs), key=lambda d: d.itemsize)
         limits = _limit(rtol, kind, default_rtols()), _limit(atol, kind, default_atols())
         _agree(result, truth, limits, (f"setting_{number}", "truth"), equal_nan, raise_on_err)
-    return truth
+    return {name: nd.array(x, dtype=x.dtype) for name, x in truth.items()}
 
 
-def _run(executor: Any, grad_req: Any, heads: Sequence[Any]) -> dict[str, Any]:
-    """Outputs, and gradients for the outputs themselves as heads, by name."""
+def _run(executor: Any, grad_req: Any, names: Sequence[str]) -> dict[str, Any]:
+    """Outputs by `names`, and gradients for the outputs themselves as heads, by name."""
     outputs = executor.forward(is_train=grad_req != "null")
-    found = {f"output{n}": as_numpy(x) for n, x in enumerate(outputs)}
+    found = {name: as_numpy(x) for name, x in zip(names, outputs, strict=True)}
     if grad_req == "null":
         return found
     executor.backward([nd.array(as_numpy(x), dtype=x.dtype, ctx=x.context) for x in outputs])

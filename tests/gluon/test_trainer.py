@@ -316,3 +316,9 @@ def test_states_saved_by_a_handler_amid_the_first_pass_leave_the_trainer_right(
         assert before is None or (before != after).all()
         before = after
     assert came
+
+
+def test_how_a_store_was_asked_for_is_told():
+    net = mx.gluon.nn.Dense(1, in_units=1)
+    trainer = Trainer(net.collect_params(), "sgd", kvstore="local", update_on_kvstore=False)
+    assert trainer._kvstore_params == {"kvstore": "local", "update_on_kvstore": False}

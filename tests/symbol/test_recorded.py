@@ -47,6 +47,12 @@ def test_the_listing_is_equal(pair):
     assert net.debug_str() == recorded["debug"]
 
 
+def test_the_listing_of_a_variable_alone_is_its_name():
+    x = mx.sym.Variable("x", shape=(2, 3))
+    assert x.debug_str() == "Variable:x\n"
+    assert mx.sym.Group([x, mx.sym.Variable("y")]).debug_str().startswith("Symbol Outputs:\n")
+
+
 @pytest.mark.parametrize("name", GIVEN)
 def test_shapes_are_equal(name):
     found = built(name).infer_shape(**GIVEN[name])

@@ -298,9 +298,12 @@ def test_what_feed_forward_refuses():
     with pytest.raises(ParamError, match=r"2 numbers.*\(3,\)"):
         regression(num_epoch=1).fit(np.zeros((2, 3)), np.zeros(3))
     with pytest.raises(ParamError, match=r"allow_extra_params.*'nothing'"):
-        regression(arg_params={"nothing": mx.nd.ones(1)})
-    with pytest.raises(ParamError, match="'X'"):
-        regression(num_epoch=1).fit([[1, 2]])
+        regression(arg_params={"nothing": mx.nd.ones(1)}).predict(np.zeros((2, 3)))
+    with pytest.raises(ParamError, match=r"allow_extra_params.*'nothing'"):
+        regression(arg_params={}, aux_params={"nothing": mx.nd.ones(1)}).predict(np.zeros((2, 3)))
+    for kind in (TypeError, ValueError):  # MXNet raises the first
+        with pytest.raises(kind, match="'X'"):
+            regression(num_epoch=1).fit([[1, 2]])
     with pytest.raises(ParamError, match="fitted"):
         regression().save("x", 1)
 

@@ -32,3 +32,12 @@ def test_plain_names_of_upsampling_layers():
 def test_arrays_are_compared_element_by_element():
     one, same, other = (mx.init.Constant(np.array(x)) for x in ([1, 2], [1, 2], [1, 3]))
     assert one == same and one != other
+
+
+def test_a_constant_of_a_text_is_its_number():
+    weight = nd.zeros(2)
+    mx.init.Constant("1.5")("w_weight", weight)
+    assert weight.asnumpy().tolist() == [1.5, 1.5]
+    assert mx.init.Constant("1").dumps() == '["constant", {"value": "1"}]'
+    with pytest.raises(TypeError, match=r"Constant.*'value'.*'x'"):
+        mx.init.Constant("x")("w_weight", weight)

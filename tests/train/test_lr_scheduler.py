@@ -50,3 +50,9 @@ def test_steps_are_logged_as_programs_parse_them(caplog):
         schedule(3)
         assert caplog.messages.pop() == "Update[3]: Change learning rate to 5.00000e-02"
         caplog.clear()
+    schedule = lr.FactorScheduler(2, 0.5, stop_factor_lr=0.05, base_lr=0.1)
+    schedule(5)
+    assert caplog.messages == [
+        "Update[5]: Change learning rate to 5.00000e-02",
+        "Update[5]: learning rate arrived at 5.00000e-02",
+    ]

@@ -127,6 +127,8 @@ def test_predictions():
     padded = module.predict(NDArrayIter(POINTS, batch_size=8))
     np.testing.assert_allclose(padded.asnumpy(), whole, 1e-5)
     assert [n for _, n, _ in module.iter_predict(data())] == [0, 1, 2, 3]
+    with pytest.raises(ValueError, match="'eval_data'"):
+        module.predict([1])
 
 
 def test_batches_of_other_sizes_rebind_and_share_parameters():

@@ -6,6 +6,7 @@ import pytest
 import gnomon as mx
 from gnomon import optimizer as opt
 from gnomon.ndarray.lazy import batch
+from gnomon.optimizer import states
 
 NAMES = {0: "a_weight", 1: "a_bias", 2: "bn_gamma", 3: "bn_beta", 4: "other"}
 
@@ -357,3 +358,28 @@ def test_updates_that_float16_loses_are_told(kind):
         opt.create(kind).create_state_multi_precision(0, half)
     opt.create(kind, multi_precision=True).create_state_multi_precision(0, half)
     opt.create(kind).create_state_multi_precision(0, mx.nd.ones(2))
+
+
+def test_states_loaded_for_float16_weights_warn_no_more():
+    weight = mx.nd.ones(2, dtype="float16")
+    first = mx.optimizer.get_updater(mx.optimizer.SGD(momentum=0.9))
+    with pytest.warns(UserWarning, match="multi_precision"):
+        first(0, weight, weight.copy())
+    again = mx.optimizer.get_updater(mx.optimizer.SGD(momentum=0.9))
+    again.set_states(first.get_states())
+    again(0, weight, weight.copy())  # warnings are errors here
+
+
+def test_weights_of_one_operator():
+    kinds = {"sgd": 4, "ccsgd": 4, "lars": 4, "lamb": 45, "adam": 0, "nag": 0, "lbsgd": 0}
+    assert {k: mx.optimizer.create(k).aggregate_num for k in kinds} == kinds
+    pickled = states.loads(states.dumps([mx.optimizer.SGD(), mx.optimizer.NAG()]))
+    assert [each.aggregate_num for each in pickled] == [4, 0]
+
+
+def test_lbsgd_tells_its_settings(caplog):
+    caplog.set_level("INFO")
+    mx.optimizer.LBSGD(batch_scale=2, updates_per_epoch=3)
+    assert len(caplog.messages) == 2
+    wanted = "Batch_scale=2.000000, warmup_epochs=5, warmup_strategy=linear, updates_per_epoch=3"
+    assert wanted in caplog.messages[1]

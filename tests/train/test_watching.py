@@ -249,3 +249,13 @@ def test_a_summary_counts_parameters_by_what_reads_them(capsys):
         data = mx.sym.FullyConnected(data, shared, no_bias=True, num_hidden=4, name=name)
     visualization.print_summary(data, {"data": (1, 4)})
     assert "Total params: 16\n" in capsys.readouterr().out
+
+
+def test_gradients_of_one_operator_are_told_in_order():
+    watched, monitor = module(), mx.mon.Monitor(1, pattern="fc1_backward.*", sort=False)
+    watched.install_monitor(monitor)
+    monitor.tic()
+    watched.forward_backward(BATCH)
+    names = [name for _, name, _ in monitor.toc()]
+    assert len(names) > 1
+    assert names == sorted(names)

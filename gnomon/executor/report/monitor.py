@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -37,15 +38,18 @@ def backward(run: Run, callback: Callback, everything: bool) -> None:
 def _walk(run: Run, name: str, callback: Callback, everything: bool) -> None:
     tasks = run.layout.tasks[run.parts[name]]
     current, told = engine.get(), set[Node]()
-    for task, operator in zip(tasks, run.operators(name, apart=True), strict=True):
-        node = task.nodes[0]
+    steps = zip(tasks, run.operators(name, apart=True), strict=True)
+    for node, group in itertools.groupby(steps, lambda step: step[0].nodes[0]):
         if everything and node not in told:
             told.add(node)
-            current.wait_for_var(run.arena.var)
             _tell(run, callback, _inputs(run, node))
-        current.push(operator, run.arena.ctx)
+        made: list[Entry] = []
+        for task, operator in group:
+            current.push(operator, run.arena.ctx)
+            made += task.made
         current.wait_for_var(run.arena.var)
-        _tell(run, callback, [(output_name(e), e) for e in task.made])
+        made.sort(key=lambda entry: entry.index)
+        _tell(run, callback, [(output_name(e), e) for e in made])
 
 
 def _inputs(run: Run, node: Node) -> Iterator[tuple[str, Entry]]:
