@@ -268,7 +268,7 @@ def test_averages_change_once_though_nodes_are_opened(opened):
             h = nd.BatchNorm(h, nd.ones((2,)), nd.zeros((2,)), mean, variance, momentum=0.5)
             loss = h.sum()
         assert abs(loss.asscalar()) < 1e-3
-        assert (mean.asnumpy() == np.array([2, 1]) * (1 - 0.5 ** (k + 1))).all()
+        assert (mean.asnumpy() == np.array([2, 1]) * (1 - 0.5**k)).all()
         if k > 5:
             x[:] = 4
         loss.backward()
