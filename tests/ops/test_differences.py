@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gnomon as mx
-from gnomon import autograd, nd, sym
+from gnomon import autograd, gluon, nd, sym
 
 STEP = 1e-6
 
@@ -92,6 +92,80 @@ def test_the_hypotenuse_at_0():
     for this, other in ((x, y), (y, x)):
         numeric = difference(lambda v, o=other: nd.broadcast_hypot(v, o), this.asnumpy())
         np.testing.assert_allclose(this.grad.asnumpy(), numeric, 1e-6, 1e-9)
+
+
+MEAN, VARIANCE = np.array([0.3, -0.2]), np.array([1.5, 0.7])
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+@pytest.mark.parametrize("written", ["running_mean", "running_var"])
+def test_averages_written_between_forward_and_backward(written, hybrid):
+    """MXNet's backward reads the new ones: -10.8 for 8.6 where the mean is 3."""
+    layer = gluon.nn.BatchNorm(in_channels=2, use_global_stats=True)
+    layer.cast("float64")
+    layer.initialize()
+    layer.running_mean.set_data(nd.array(MEAN))
+    layer.running_var.set_data(nd.array(VARIANCE))
+    layer.hybridize(hybrid)
+    values = np.random.default_rng(0).normal(size=(8, 2))
+    x = variable(values)
+    with autograd.record():
+        loss = (layer(x) ** 2).sum()
+    getattr(layer, written).data()[:] = 3
+    loss.backward()
+
+    def by_gamma(v):  # at a gamma of 1 and a beta of 0
+        return 2 * ((v - MEAN) / np.sqrt(VARIANCE + 1e-5)) ** 2
+
+    expected = by_gamma(values).sum(axis=0)
+    np.testing.assert_allclose(layer.gamma.grad().asnumpy(), expected, 1e-6)
+    expected = 2 * (values - MEAN) / (VARIANCE + 1e-5)
+    np.testing.assert_allclose(x.grad.asnumpy(), expected, 1e-6)
+
+
+def test_data_of_a_hybridized_block_written_between_forward_and_backward():
+    """MXNet gives [3.3, 6.6, 16.2, 0]: the formula at data that forward never saw."""
+
+    def product(v):
+        return nd.exp(v) * v
+
+    values = np.array([0.1, 0.5, 0.3, 0.9])
+    block, x = gluon.nn.HybridLambda(lambda F, v: F.exp(v) * v), variable(values)
+    block.hybridize()
+    with autograd.record():
+        y = block(x)
+    x[:] = 2
+    y.backward()
+    np.testing.assert_allclose(x.grad.asnumpy(), difference(product, values), 1e-6)
+
+
+class Pair(gluon.HybridBlock):
+    """Two outputs, of which the second does not depend on `last`."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = gluon.nn.Dense(2, in_units=2), gluon.nn.Dense(2, in_units=2)
+
+    def hybrid_forward(self, F, x):
+        hidden = self.first(x)
+        return self.last(hidden), hidden
+
+
+def test_gradients_of_a_hybridized_block_that_no_head_depends_on_are_0():
+    """MXNet leaves those of the step before, and a trainer moves the parameters by them."""
+    net = Pair()
+    net.initialize()
+    net.hybridize()
+    trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 1})
+    for used in (0, 1):
+        with autograd.record():
+            loss = net(nd.ones((3, 2)))[used].sum()
+        loss.backward()
+        assert net.first.bias.grad().asnumpy().any()
+        assert net.last.bias.grad().asnumpy().any() == (used == 0)
+        before = net.last.bias.data().asnumpy()
+        trainer.step(1)
+        assert (net.last.bias.data().asnumpy() != before).all() == (used == 0)
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int32"])
