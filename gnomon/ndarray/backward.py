@@ -258,9 +258,14 @@ class Walk:
         return found
 
     def _takes(self, node: Forwarded, received: Collection[Place]) -> bool:
-        """Whether a program gives the gradients of a node, given those that it will receive."""
-        outputs = tuple(k for k in range(len(node.outputs)) if Output(node, k) in received)
-        return node.takes(outputs, self.readers, self.sums)
+        """Whether a program gives the gradients of a node, given those that it will receive.
+
+        Not where the way to an output is stopped: operators behind that change their states.
+        """
+        places = list(enumerate(Output(node, k) for k in range(len(node.outputs))))
+        outputs = tuple(k for k, p in places if p in received)
+        reached = tuple(k for k, p in places if p in self.readers or p in self.sums)
+        return outputs == reached and node.takes(outputs, self.readers, self.sums)
 
     def run(self) -> None:
         """Visit every node, but where that changes states, or some gradients alone are wanted,
