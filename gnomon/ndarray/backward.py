@@ -260,7 +260,8 @@ class Walk:
     def _takes(self, node: Forwarded, received: Collection[Place]) -> bool:
         """Whether a program gives the gradients of a node, given those that it will receive.
 
-        Not where the way to an output is stopped: operators behind that change their states.
+        It does not where the gradient of an output is stopped before it comes there: the operators
+        change their states then all the same, and have to be on the tape for that.
         """
         places = list(enumerate(Output(node, k) for k in range(len(node.outputs))))
         outputs = tuple(k for k, p in places if p in received)

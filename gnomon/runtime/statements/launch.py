@@ -241,7 +241,7 @@ def template_of(
     """The steps, for stand-ins of the memory and of the numbers; `made` is the template's class.
 
     Raises:
-        NoLaunch: numbers cannot be told apart, or some are no words of the steps.
+        NoLaunch: there are too many numbers, or truth values, or the steps do not hold each one.
     """
     owners = list(dict.fromkeys(owner for owner, _ in regions))
     if len(numbers) > NUMBERS or any(s.dtype.kind == "b" for s in numbers):
@@ -252,9 +252,9 @@ def template_of(
             Buffer(b.shape, b.dtype, b.strides, addresses[owners.index(o)] + d, None, b.device)
             for b, (o, d) in zip(buffers, regions, strict=True)
         ]
-        return steps(there, stand_ins(numbers, which))
+        return steps(there, stand_in_numbers(numbers, which))
 
-    sides = (stand_ins(numbers, which) for which in (0, 1))
+    sides = (stand_in_numbers(numbers, which) for which in (0, 1))
     pairs = [(bits(a), bits(b)) for a, b in zip(*sides, strict=True)]
     template = made(make, len(owners), pairs)
     if not template.takes_numbers:
@@ -262,10 +262,10 @@ def template_of(
     return template
 
 
-def stand_ins(numbers: Sequence[Scalar], which: int) -> list[Scalar]:
-    """Numbers that are told apart wherever they are found, in one of two sets.
+def stand_in_numbers(numbers: Sequence[Scalar], which: int) -> list[Scalar]:
+    """The first or the second set of numbers that steps are made with to find these in them.
 
-    None is 1, by which some steps need not multiply.
+    Each number is in its set once, and not in the other. None is 1: some steps would not multiply.
     """
     found = []
     for k, scalar in enumerate(numbers, 1):
