@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from gnomon import config
 from gnomon.base import GnomonError, Later, ParamError, ShapeError, complaint, nearest, shown
+from gnomon.config import changes
 from gnomon.context import Context
 from gnomon.executor import arrays, inputs
 from gnomon.executor.arena import Arena
@@ -73,9 +74,12 @@ class Executor:
         self._net, self.outputs, self._variables = network(
             symbol._graph, placed, bound, known, outputs, losses
         )
+        self._differentiates = bool(self._net.grads)
         self._heads: dict[Entry, Any] = {}
         self._runs: dict[Mode, Run] = {}
-        self._last: Mode | None = None
+        self._last: Run | None = None
+        self._usually: dict[bool, Run] = {}  # what `_usual` gives, under so many changes of settings
+        self._changes = -1
         self._round: Pushed | None = None  # what an update may join
         self._monitor: Callable[[str, Any], object] | None = None
         self._monitor_all = False
@@ -114,7 +118,7 @@ class Executor:
             TypeError: an argument of another name.
             ShapeError: an array of another shape; nothing is written.
         """
-        self.forward_on(self._given(kwargs), is_train)
+        self.forward_on(self._given(kwargs) if kwargs else (), is_train)
         return list(self.outputs)
 
     def forward_on(self, feeds: Sequence[Feed], is_train: bool = False) -> None:
@@ -124,14 +128,13 @@ class Executor:
             ShapeError: an array of another shape; nothing is written.
         """
         self._round = None
-        self._last = self._mode(bool(is_train))
+        run = self._usual(bool(is_train))
         if self._monitor is None:
-            run = self._run(self._last)
+            self._last = run
             run.forward(feeds)
         else:
             check_feeds(feeds)
-            self._last = self._last._replace(fuse=False)
-            run = self._run(self._last)
+            self._last = run = self._run(run.mode._replace(fuse=False))
             for dest, value in feeds:
                 arrays.assign(dest, value)
             self._bring()
@@ -145,14 +148,13 @@ class Executor:
         Raises:
             GnomonError, ShapeError: as `forward_on` and `backward`.
         """
-        mode = self._mode(True)
         whole = self._monitor is None and out_grads is None and self._differentiates
-        run = self._run(mode) if whole else None
+        run = self._usual(True) if whole else None
         if run is None or run.layout.heads:
             self.forward_on(feeds, is_train=True)
             self.backward(out_grads)
             return
-        self._last, self.arena.content = mode, run.left
+        self._last, self.arena.content = run, run.left
         self._round = run.forward_backward(feeds)
 
     def follow(self, after: Follower, numbers: Any) -> bool:
@@ -175,10 +177,12 @@ class Executor:
         if not self._differentiates:
             return
         self._round = None
-        last = self._last or self._mode(bool(is_train))
-        run = self._run(last if last.differentiate else last._replace(differentiate=True))
-        if self._last is not None and run.mode is not last:
-            run.draw_as(self._run(last))
+        last = self._last or self._usual(bool(is_train))
+        run = last
+        if not last.mode.differentiate:
+            run = self._run(last.mode._replace(differentiate=True))
+            if self._last is not None:
+                run.draw_as(last)
         self._take_heads(run, out_grads)
         self._bring()
         if self.arena.content is not run:
@@ -212,12 +216,17 @@ class Executor:
             self._run(self._mode(self._differentiates))
         return self.arena
 
-    @property
-    def _differentiates(self) -> bool:
-        return bool(self._net.grads)
-
     def _mode(self, train: bool) -> Mode:
         return Mode(train, train and self._differentiates, config.get("passes"))
+
+    def _usual(self, train: bool) -> Run:
+        """The program for the usual mode, which is looked up again when a setting changes."""
+        if self._changes != changes.count:
+            self._usually, self._changes = {}, changes.count
+        run = self._usually.get(train)
+        if run is None:
+            run = self._usually[train] = self._run(self._mode(train))
+        return run
 
     def _run(self, mode: Mode) -> Run:
         """The program for `mode`, made now if it is not."""
@@ -240,8 +249,6 @@ class Executor:
 
     def _given(self, given: Mapping[str, Any]) -> list[Feed]:
         """The arguments that are given by name, and what they get."""
-        if not given:
-            return []
         table = self.arg_dict
         for name in given:
             if name not in table:

@@ -81,7 +81,7 @@ class Passes(Executor):
         shown = self.outputs[len(self.outputs) - len(dests) :]
         latest.pushed = None
         if self._monitor is None:
-            self._last = run.mode
+            self._last = run
             run.forward(feeds, list(zip(shown, dests, strict=True)), drawn)
             self.arena.content = run if run.mode.differentiate else None  # which keeps its memory
         else:

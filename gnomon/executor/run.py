@@ -106,7 +106,8 @@ class Run:
             self._begin_apart("forward", feeds, drawn)
             _give(gifts)
         else:
-            whole.push(*self._begun(feeds, drawn), gifts)
+            feeds, puts = self._begun(feeds, drawn)
+            whole.push(feeds, puts, gifts)
 
     def backward_on(self, feeds: Sequence[Feed], gifts: Sequence[Gift]) -> Pushed | None:
         """Push the backward pass, whose forward pass was pushed before and left its values.
@@ -182,6 +183,8 @@ class Run:
 
     def _natively(self, feeds: Sequence[Feed]) -> Sequence[Feed]:
         """Those of `feeds` that a native program may begin with; the others are copied now."""
+        if not feeds:
+            return feeds
         prepared = self._prepared
         native = [loadable(dest, source) for dest, source in feeds]
         if prepared is not None:

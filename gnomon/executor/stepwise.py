@@ -61,6 +61,7 @@ class StepwiseExecutor(Executor):
         self._graph = graph = with_copies(symbol._graph, placed)
         self._where = contexts(graph.topo) or placed
         self._wanted = [k for k, request in enumerate(self._grad_req) if request != "null"]
+        self._differentiates = bool(self._wanted)
         self._check_gradients()
         tables = self._tables(self.arg_arrays)
         if known is None or graph is not symbol._graph:
@@ -101,10 +102,6 @@ class StepwiseExecutor(Executor):
     def lend(self) -> Arena:
         """The working memory for another executor; this one needs none."""
         return self.arena
-
-    @property
-    def _differentiates(self) -> bool:
-        return bool(self._wanted)
 
     def _tables(self, args: Sequence[Any]) -> dict[Node, Any]:
         """Arguments and states by variable."""

@@ -178,9 +178,10 @@ class Pass:
         before: int = 0,
     ) -> None:
         self.ctx = place.ctx
-        self._place = place
+        self._place, self._held = place, place.held
         self._brief = BRIEF - before
-        self._own = joined([program], reads, writes, program.name)
+        self._own = own = joined([program], reads, writes, program.name)
+        self._alone = own.program, own.const, own.mutate
         self._copies: dict[tuple[int, bool], Copy] = {}
         self._moving: dict[Input, Moving | None] = {}
         self._leaving: dict[int, Moving | None] = {}
@@ -188,10 +189,10 @@ class Pass:
 
     def push(self, feeds: Sequence[Feed], puts: list[Put], gifts: Sequence[Gift] = ()) -> None:
         """Push a train step that begins by copying `feeds`, and ends by copying `gifts`."""
-        if feeds or puts or gifts or self._place.held:
+        if feeds or puts or gifts or self._held:
             self._push(*self._made(feeds, puts, gifts))
             return
-        program, const, mutate, _ = self._own
+        program, const, mutate = self._alone
         if not program.kept_tasks() or not repush.way(program, const, mutate, [], [], None):
             enter(TrainStep(program, [], (), (), [], None), self.ctx, const, mutate, self._brief)
 
@@ -227,7 +228,7 @@ class Pass:
                 load = self._copies.get((id(bound), False)) or self._copy(bound, False)
                 loads.append(load)
                 puts.append((load, address))
-        held = self._place.held
+        held = self._held
         if len(held) > len(fed):
             for other in held:
                 if other.source is not None and other not in fed:
