@@ -183,7 +183,8 @@ class Executor:
             run = self._run(last.mode._replace(differentiate=True))
             if self._last is not None:
                 run.draw_as(last)
-        self._take_heads(run, out_grads)
+        if out_grads is not None or run.layout.heads:
+            self._take_heads(run, out_grads)
         self._bring()
         if self.arena.content is not run:
             self._forward_again(run)
@@ -259,8 +260,6 @@ class Executor:
         return [(table[name], value) for name, value in given.items()]
 
     def _take_heads(self, run: Run, given: Any) -> None:
-        if given is None and not run.layout.heads:
-            return
         heads = list(self._net.heads)
         names = self._symbol.list_outputs()
         values = listed(names, given, hidden_heads(self._net.graph))

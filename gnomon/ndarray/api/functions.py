@@ -33,7 +33,8 @@ def function(registered: str, name: str, module: str) -> Callable[..., Any]:
     many = bool(cls.variadic or cls.open_inputs)
     count = sys.maxsize if many else len(cls.input_names)
     names = frozenset(() if many else cls.input_names)
-    known: dict[Any, Applied] = {}  # by the number of arrays, and the parameters
+    # calls of what `Applied` has, by the number of arrays, and the parameters
+    known: dict[Any, Callable[..., Any]] = {}
 
     def call(*args: Any, **kwargs: Any) -> Any:
         out = None
@@ -41,10 +42,13 @@ def function(registered: str, name: str, module: str) -> Callable[..., Any]:
             out = kwargs.pop("out", None)
             if kwargs and not names.isdisjoint(kwargs):
                 args = _in_place(cls, args, kwargs)
-        if args and args[-1] is None and not many and len(args) <= count:
-            args = _without_end(args)
-        given = args[count:]
+        arrays, given = args, ()
         key: Any = len(args)
+        if key > count:
+            arrays, given = args[:count], args[count:]
+        elif key and args[key - 1] is None and not many:
+            arrays = args = _without_end(args)
+            key = len(args)
         if kwargs or given:
             given = (*given, *kwargs.values())
             key = (key, given, *kwargs, *kinds(given))
@@ -54,13 +58,13 @@ def function(registered: str, name: str, module: str) -> Callable[..., Any]:
             key = _with_hash(key)
             applied = None if key is None else known.get(key)
         if applied is not None:
-            made = applied(args[:count], out)
+            made = applied(arrays, out)
             if made is not None:
                 return made
         op, inputs, out, ctx = _understood(cls, args, kwargs, out)
         alike = key is not None and not (cls.open_inputs or cls.interleaved)
         if alike and ctx is None and not any(map(is_array, given)):
-            LEARNT.put(known, key, Applied(op))
+            LEARNT.put(known, key, Applied(op).__call__)
         return invoke(op, inputs, out, ctx)
 
     return dress(call, cls, name, module, "NDArray", _TAIL)
