@@ -92,7 +92,6 @@ def _read_float(value: Any) -> float:
 
 _TRUTH = {"true": True, "1": True, "false": False, "0": False}
 #: values of these types that are equal differ in their types alone
-_BY_TYPE = frozenset((bool, int, str, type(None)))
 _FLOATS = frozenset((float, np.float16, np.float32, np.float64))
 
 
@@ -405,16 +404,20 @@ def told_apart(value: Any) -> Any:
     >>> told_apart(1), told_apart(1.0), told_apart(-0.0)
     (<class 'int'>, <class 'float'>, (<class 'float'>, '-0.0'))
     """
-    kind = value.__class__
-    if kind is tuple:
-        return kinds(value)
-    return (kind, str(value)) if kind in _FLOATS and not value else kind
+    return kinds((value,))[0]
 
 
 def kinds(values: Collection[Any]) -> tuple[Any, ...]:
     """What tells each of some values apart from those that are equal, as `told_apart`."""
-    types = tuple(map(type, values))
-    return types if _BY_TYPE.issuperset(types) else tuple(map(told_apart, values))
+    found: list[Any] = []
+    for value in values:
+        kind = value.__class__
+        if kind is tuple:
+            kind = kinds(value)
+        elif kind in _FLOATS and not value:
+            kind = kind, str(value)
+        found.append(kind)
+    return tuple(found)
 
 
 def show(value: Any) -> str:

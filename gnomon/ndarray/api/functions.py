@@ -50,8 +50,8 @@ def function(registered: str, name: str, module: str) -> Callable[..., Any]:
             arrays = args = _without_end(args)
             key = len(args)
         if kwargs or given:
-            given = (*given, *kwargs.values())
-            key = (key, given, *kwargs, *kinds(given))
+            given = [*given, *kwargs.values()]
+            key = (key, *given, *kwargs, *kinds(given))
         try:
             applied = known.get(key)
         except TypeError:
