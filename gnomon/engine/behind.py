@@ -170,7 +170,8 @@ class Behind(Backlog):
         """Settle what the stream has done, and run here what that makes ready and is short."""
         if not self._behind or self._first() > stream.done() or not self._gets_out():
             return
-        state, gone = self._state(), list[Job]()
+        state = self._state()
+        gone: list[Job] = []
         try:
             if settling.way(self, stream.done()):
                 return

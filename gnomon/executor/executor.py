@@ -78,8 +78,8 @@ class Executor:
         self._heads: dict[Entry, Any] = {}
         self._runs: dict[Mode, Run] = {}
         self._last: Run | None = None
-        self._usually: dict[bool, Run] = {}  # what `_usual` gives, under so many changes of settings
-        self._changes = -1
+        self._usually: dict[bool, Run] = {}  # by whether it trains, in the present settings:
+        self._changes = -1  # how often these were changed when it was made
         self._round: Pushed | None = None  # what an update may join
         self._monitor: Callable[[str, Any], object] | None = None
         self._monitor_all = False

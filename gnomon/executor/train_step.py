@@ -132,7 +132,7 @@ class TrainStep:
 
     def pairs(self) -> list[Pair] | None:
         """What `puts` put where; None where something is to be made by Python before."""
-        pairs = list[Pair]()
+        pairs: list[Pair] = []
         for putting, value in self.puts:
             if (found := putting.pairs(value)) is None:
                 return None
@@ -141,7 +141,8 @@ class TrainStep:
 
     def task(self) -> Task | None:
         """It as a task of the stream; None where something is to be made by Python before."""
-        before, after = self.pairs(), list[Pair]()
+        before = self.pairs()
+        after: list[Pair] = []
         if before is None:
             return None
         for moving, address in self.moved:
@@ -214,7 +215,8 @@ class Pass:
         self, feeds: Sequence[Feed], puts: list[Put], gifts: Sequence[Gift] = ()
     ) -> tuple[TrainStep, Vars, Vars]:
         """A train step, the variables that it reads, and those that it writes."""
-        loads, moved, fed, more = [], list[Moved](), [], []
+        loads, fed, more = [], [], []
+        moved: list[Moved] = []
         for dest, source in feeds:
             pending, chunk, address = dest._pending_in, source._chunk, source._address
             more.append(chunk)

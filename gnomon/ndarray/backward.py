@@ -286,7 +286,8 @@ class Walk:
 
     def _leading(self) -> set[Node]:
         """The nodes from which gradients flow to a place that is wanted."""
-        wanted, found = self.keep, set[Node]()
+        wanted = self.keep
+        found: set[Node] = set()
         for node, inputs in reversed(self.nodes.items()):
             has_gradient = node.changes  # which it has, too, where its value is known to be 0
             for place, given in zip(inputs, node.gives, strict=True):

@@ -148,7 +148,8 @@ class Forwarded(Node):
         self._asked, self._is_asked = reads.asked, False
         self._reader, self._turn = None, 0
         self._places: Sequence[Place | None] = places  # of the values, where it is open
-        self._values, self._operands, self._moved = [], [], frozenset[int]()
+        self._values, self._operands = [], []
+        self._moved: frozenset[int] = frozenset()
         if plan is not None:
             self._turn = plan.turn
             self._drawn, self._operands = record.drawn, record.operands

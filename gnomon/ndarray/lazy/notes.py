@@ -193,7 +193,8 @@ class Record(Recorded):
         if len(operands) != self.mark.leaves:
             self.drop_beyond()
         same = known(op)
-        entry, fresh = [same and id(same)], list[Any]()
+        entry: list[Any] = [same and id(same)]
+        fresh: list[Any] = []
         on_tape = self.way == PREDICTED and len(arrays) > 0
         for x in arrays:
             if x.__class__ is not Array.main:
