@@ -93,6 +93,8 @@ def _is_crowded(engine: EngineState) -> bool:
     """Whether much is pending behind the program, or uses much memory."""
     if len(engine._behind) >= stream.ROOM:
         return True
+    if _MEMORY.large_bytes <= most_memory(engine._base):
+        return False  # not even with what lies idle, which takes a look at every size
     used = in_use(_MEMORY)
     if engine._pending == 0:
         engine._base = max(engine._base, used)
