@@ -185,7 +185,8 @@ class Executor:
                 run.draw_as(last)
         if out_grads is not None or run.layout.heads:
             self._take_heads(run, out_grads)
-        self._bring()
+        if self._held:
+            self._bring()
         if self.arena.content is not run:
             self._forward_again(run)
         if self._monitor is None:

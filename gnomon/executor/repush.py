@@ -128,7 +128,7 @@ def _is_entered(
     before: list[Pair], moved: list[Moved], held: Job | None,
 ) -> bool:  # fmt: skip
     """Whether a spare task was entered."""
-    spare = program._spare
+    spare = program.spare
     if spare is None or not holds_nothing_but(held) or not _are_open(engine, const, mutate):
         return False
     task = cast("Task | None", popped(spare))

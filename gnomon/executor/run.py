@@ -172,8 +172,10 @@ class Run:
         self, feeds: Sequence[Feed], drawn: Positions | None = None
     ) -> tuple[Sequence[Feed], list[Put]]:
         """For a pass that is one native program: which feeds it begins with, and what is put."""
-        prepared, feeds = self._prepared, self._natively(feeds)
+        prepared = self._prepared
         puts: list[Put] = []
+        if feeds:
+            feeds = self._natively(feeds)
         if self._draws:
             self._positions = drawn or self.layout.draws.reserve()
             puts.append((self.layout.draws, self._positions))
@@ -183,8 +185,6 @@ class Run:
 
     def _natively(self, feeds: Sequence[Feed]) -> Sequence[Feed]:
         """Those of `feeds` that a native program may begin with; the others are copied now."""
-        if not feeds:
-            return feeds
         prepared = self._prepared
         native = [loadable(dest, source) for dest, source in feeds]
         if prepared is not None:

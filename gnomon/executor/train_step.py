@@ -83,7 +83,9 @@ def joined(steps: Iterable[Step], reads: Iterable[Var], writes: Iterable[Var], n
     mutate = dict.fromkeys(writes)
     const = dict.fromkeys(v for v in reads if v not in mutate)
     taken = frozenset((*const, *mutate))
-    return Joined(PassProgram(steps, name), (*const,), (*mutate,), taken)
+    program = PassProgram(steps, name)
+    program.kept_tasks()
+    return Joined(program, (*const,), (*mutate,), taken)
 
 
 class TrainStep:
@@ -194,7 +196,7 @@ class Pass:
             self._push(*self._made(feeds, puts, gifts))
             return
         program, const, mutate = self._alone
-        if not program.kept_tasks() or not repush.way(program, const, mutate, [], [], None):
+        if not program.spare or not repush.way(program, const, mutate, [], [], None):
             enter(TrainStep(program, [], (), (), [], None), self.ctx, const, mutate, self._brief)
 
     def _push(self, made: TrainStep, const: Vars, mutate: Vars) -> None:

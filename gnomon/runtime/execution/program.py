@@ -163,11 +163,11 @@ class Step:
     """
 
     __slots__ = (
-        "_arguments", "_call", "_spare", "block", "bytes", "flops", "function", "keep", "name",
-        "origin", "seconds", "status", "work",
+        "_arguments", "_call", "block", "bytes", "flops", "function", "keep", "name", "origin",
+        "seconds", "spare", "status", "work",
     )  # fmt: skip
 
-    _spare: list[Any] | None  # tasks that may be entered again; None where none is to be kept
+    spare: list[Any] | None  # tasks that may be entered again; None where none is to be kept
     name: str
 
     def __init__(
@@ -191,7 +191,7 @@ class Step:
         self.work = work
         self.seconds: float | None = None
         self.origin: Any = None
-        self._spare = None
+        self.spare = None
         self._call = function(function_address)
         self._arguments = (pointer(block),)
 
@@ -236,7 +236,7 @@ class Step:
 
     def settled(self, task: Any) -> None:
         """A task that ran it is not needed any more: it may be entered again, if that is wanted."""
-        spare = self._spare
+        spare = self.spare
         if spare is not None and len(spare) < SPARE and task.told is None and self.is_long:
             task.rest(self.expected)
             task.step = None  # which has it
@@ -244,9 +244,9 @@ class Step:
 
     def kept_tasks(self) -> list[Any]:
         """Where its tasks go from now on, for native code to enter them again."""
-        if self._spare is None:
-            self._spare = []
-        return self._spare
+        if self.spare is None:
+            self.spare = []
+        return self.spare
 
     def places(self) -> Sequence[int]:
         """Where its operands are, if `moved` makes it for others; else there are none."""
