@@ -1,6 +1,7 @@
 """Executors on arrays: binding, requests, modes, parameters, monitoring, errors."""
 
 import gc
+import sys
 
 import numpy as np
 import pytest
@@ -435,3 +436,33 @@ def test_engines_may_change():
         check(executor)
     finally:
         engine.use(before)
+
+
+def square():
+    x = sym.Variable("x")
+    return (x * x).simple_bind(mx.cpu(), x=(2,))
+
+
+def test_forward_heeds_a_setting_that_was_changed_since():
+    e = square()
+    fused = []
+    for passes in (True, False, True):
+        with config.using(passes=passes):
+            e.forward(is_train=True)
+        fused.append(e.arena.content.mode.fuse)
+    assert fused == [True, False, True]
+    e.forward()
+    assert not e.arena.content.mode.train
+
+
+def test_forward_again_calls_few_functions_of_python():
+    e, calls = square(), []
+    e.forward(is_train=True)
+    e.forward(is_train=True)
+    sys.setprofile(lambda frame, event, _: event == "call" and calls.append(frame.f_code))
+    try:
+        e.forward(is_train=True)
+    finally:
+        sys.setprofile(None)
+    own = [code.co_name for code in calls if "/gnomon/executor/" in code.co_filename]
+    assert len(own) <= 10, own  # 15 before its program was kept
