@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from gnomon import config
@@ -41,9 +41,12 @@ from gnomon.ops.op import Op
 from gnomon.runtime.execution import threads
 from gnomon.runtime.execution.program import Step
 from gnomon.runtime.kernels.kernel import Count, counted
-from gnomon.runtime.kernels.rebind import OfKernel, Values, locator, pattern
-from gnomon.runtime.statements.family import OfCall, read
+from gnomon.runtime.kernels.rebind import Values, locator, pattern
+from gnomon.runtime.statements.family import read
 from gnomon.runtime.statements.growth import Growth, Pair, Pairs, paired
+
+if TYPE_CHECKING:
+    from gnomon.runtime.statements.family import OfStep
 
 Shape = tuple[int, ...]
 
@@ -56,7 +59,7 @@ COUNTING = Map, Cast, Broadcast, Philox, Reduce, Reshape, Transpose  # sizes are
 class Done(NamedTuple):
     """What the steps of a task do with operands of so many bytes; None: that cannot be told."""
 
-    steps: Sequence[OfKernel | OfCall] | None
+    steps: Sequence[OfStep] | None
     nbytes: int
 
 
@@ -140,7 +143,7 @@ def _said(net: Network) -> Shape:
 class Work(NamedTuple):
     """What is done by a step, and the numbers that it is given anew; `counts` come of them."""
 
-    step: OfKernel | OfCall
+    step: OfStep
     grown: dict[Hashable, Pair]
     counts: dict[Hashable, Count]
 
@@ -258,7 +261,7 @@ def related(first: Sample, last: Sample) -> Kin | None:
 def _counts(task: Task, work: list[Work], plain: set[Any]) -> bool:
     """Whether a task does the same where windows go along other sizes: by a library, or by rules
     that look at no size, or where its operators, `plain` ones, have no windows."""
-    if all(isinstance(w.step, OfCall) for w in work):
+    if all(w.step.kernel is None for w in work):
         return True
     if all(getattr(node.op, "op", node.op) in plain for node in task.nodes):
         return True
@@ -275,7 +278,7 @@ def _work(growth: Growth, then: Any, now: Any) -> list[Work] | None:
     return told if len(told) == len(found) else None
 
 
-def _grown(then: OfKernel | OfCall, now: OfKernel | OfCall) -> Work | None:
+def _grown(then: OfStep, now: OfStep) -> Work | None:
     """What a step of two samples is given; None where it is not one, or a number is no count."""
     if not now.is_like(then):
         return None

@@ -7,13 +7,13 @@ three addresses can change.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gnomon import dtype as dtypes
 from gnomon.base import ParamError, complaint
 from gnomon.dtype import DType
-from gnomon.ground.record import record
+from gnomon.ground.record import fields_of, record
 from gnomon.runtime.execution import threads
 from gnomon.runtime.execution.program import Step, estimated
 from gnomon.runtime.ffi import Block
@@ -48,6 +48,23 @@ class Product:
     name: str
     packed: bool
 
+    def resized(self, numbers: Mapping[str, int]) -> Product | None:
+        """The same with other sizes and distances; None where rows would overlap.
+
+        >>> made = product("float32", 2, 4, 3).resized({"m": 5})
+        >>> made.m, made.resized({"k": 8})
+        (5, None)
+        """
+        made = Product(**{name: getattr(self, name) for name in _FIELDS} | dict(numbers))
+        rows, inner = (made.k, made.m) if made.transpose_a else (made.m, made.k)
+        down, across = (made.n, made.k) if made.transpose_b else (made.k, made.n)
+        dense = (
+            (made.lda >= inner or rows == 1)
+            and (made.ldb >= across or down == 1)
+            and (made.ldc >= made.n or made.m == 1)
+        )
+        return made if dense and max(made.m, made.n, made.k, made.batch) < _LIMIT else None
+
     @property
     def is_vector(self) -> bool:
         """Whether one of the matrices is a vector."""
@@ -68,6 +85,10 @@ class Product:
         """What is moved where each operand is moved once."""
         elements = self.m * self.k + self.k * self.n + self.m * self.n
         return self.dtype.size * elements * self.batch
+
+
+_FIELDS = tuple([field.name for field in fields_of(Product)])
+NUMBERS = "m n k lda ldb ldc batch sa sb sc".split()  # the fields that sizes decide
 
 
 def product(
