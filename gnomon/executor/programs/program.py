@@ -91,7 +91,7 @@ class Builder:
         self._steps: dict[Task, list[Step]] = {}
         self._blocks_of: dict[Task, list[Block]] = {}  # once they are asked for
         self._words: dict[tuple[int, int], Words] = {}  # of all blocks of a part, likewise
-        self._touched: dict[Task, frozenset[int]] = {}  # which buffers, likewise
+        self._touching: dict[int, list[Task]] | None = None  # each buffer, likewise
         self._weights = Weights(layout, arena)
         self._copying: list[Copying] = []  # of weights, taken out of the steps
         self._rebinder = Rebinder()
@@ -221,15 +221,14 @@ class Builder:
         accordingly is such a place.
         """
         layout, found = self.layout, []
-        tasks = layout.tasks[part]
+        inside = set(layout.tasks[part])
+        touching = [task for task in self.touching(leaf) if task in inside]
         shown = [
             leaf,
             *(layout.buffers[e] for e, s in layout.aliases.items() if layout.buffers[s] is leaf),
         ]
         own = range(leaf.address, leaf.address + max(size_of(leaf), 1))
-        for task in tasks:
-            if not self.touches(task, leaf):
-                continue
+        for task in touching:
             if not task.is_expression:
                 return None
             if deliveries(layout, task):  # else a view, where it belongs
@@ -237,19 +236,25 @@ class Builder:
                 if not places:
                     return None
                 found += places
+        if layout.resized is not None and layout.resized.says_addresses(touching):
+            return found
         known = {(id(words), k) for words, k, _ in found}
         return found if known.issuperset(self._holding(part, own)) else None
 
-    def touches(self, task: Task, leaf: Buffer) -> bool:
-        """Whether a task reads or writes one of the caller's buffers."""
-        found = self._touched.get(task)
-        if found is None:
-            layout = self.layout
-            read = [layout.buffers[layout.aliases.get(e, e)] for e in task.reads]
-            stores = layout.stores
-            made = [stores[e].dest if e in stores else layout.buffers[e] for e in task.made]
-            found = self._touched[task] = frozenset(map(id, (*read, *made)))
-        return id(leaf) in found
+    def touching(self, leaf: Buffer) -> list[Task]:
+        """The tasks that read or write one of the caller's buffers."""
+        if self._touching is None:
+            layout, found = self.layout, dict[int, dict[Task, None]]()
+            buffers, aliases, stores = layout.buffers, layout.aliases, layout.stores
+            for task in layout.tasks:
+                for entry in task.reads:
+                    found.setdefault(id(buffers[aliases.get(entry, entry)]), {})[task] = None
+                for entry in task.made:
+                    delivery = stores.get(entry)
+                    dest = buffers[entry] if delivery is None else delivery.dest
+                    found.setdefault(id(dest), {})[task] = None
+            self._touching = {of: [*tasks] for of, tasks in found.items()}
+        return self._touching.get(id(leaf), [])
 
     def _holding(self, part: slice, own: range) -> Iterator[tuple[int, int]]:
         """The words of all blocks of a part that hold an address in `own`."""

@@ -18,7 +18,7 @@ States: a sample is *complete* once the steps of all its tasks were made, in bot
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -42,7 +42,7 @@ from gnomon.runtime.execution import threads
 from gnomon.runtime.execution.program import Step
 from gnomon.runtime.kernels.kernel import Count, counted
 from gnomon.runtime.kernels.rebind import Values, locator, pattern
-from gnomon.runtime.statements.family import read
+from gnomon.runtime.statements.family import OfCall, read
 from gnomon.runtime.statements.growth import Growth, Pair, Pairs, paired
 
 if TYPE_CHECKING:
@@ -224,6 +224,14 @@ class Resized:
 
     def __init__(self, kin: Kin, ready: dict[Task, list[Any]]) -> None:
         self._kin, self._ready = kin, ready
+
+    def says_addresses(self, tasks: Iterable[Task]) -> bool:
+        """Whether all addresses of these tasks' operands are where their steps say, not elsewhere.
+
+        Those of kernels and products are.
+        """
+        every = (work.step for task in tasks for work in self._kin.work[task])
+        return not any(isinstance(step, OfCall) for step in every)
 
     def steps(self, task: Task, operands: Sequence[Buffer]) -> list[Step]:
         """The steps of a task on operands that have memory."""
