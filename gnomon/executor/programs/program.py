@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -189,28 +190,29 @@ class Builder:
             self.arena.room(ctx).share(steps, branch)
 
     def _made(self, task: Task) -> list[Step]:
-        layout, form, wanted = self.layout, task.form, deliveries(self.layout, task)
+        layout, form = self.layout, task.form
+        if layout.resized is not None:
+            return self._anew(task)
+        wanted = deliveries(layout, task)
         operands = _operands(layout, task, wanted)
-
-        def make() -> list[Step]:
-            return self._anew(task, operands)
-
         told = form is not None and form.has_call and layout.noted is not None
-        if not wanted or form is None or told or layout.resized is not None:
-            made = make()  # `told`: a library's step that was moved does not say its sizes
+        if not wanted or form is None or told:
+            made = self._anew(
+                task
+            )  # `told`: a library's step that was moved does not say its sizes
         else:
             how = tuple([(k, w.saver, w.dest.shape, w.dest.strides) for k, w in wanted])
+            make = partial(self._anew, task)
             made = self._rebinder.steps((form, how), operands, make, task.name)
         if layout.noted is not None:
-            layout.noted.note(task, [*operands, *layout.draws.states], made)
+            stored = [number for number, _ in wanted]
+            layout.noted.note(task, stored, [*operands, *layout.draws.states], made)
         return made
 
-    def _anew(self, task: Task, operands: Sequence[Buffer]) -> list[Step]:
+    def _anew(self, task: Task) -> list[Step]:
         """New steps of a task, on operands where they are now."""
-        if not operands:
-            return []
         if self.layout.resized is not None:
-            return self.layout.resized.steps(task, [*operands, *self.layout.draws.states])
+            return self.layout.resized.steps(task)
         return prepare(stores_of(self.layout, task), task.name)
 
     def slots(self, leaf: Buffer, part: slice) -> list[Slot] | None:
@@ -307,8 +309,7 @@ class Builder:
         for buffer in shown:
             set_address(buffer, buffer.address + _ELSEWHERE, buffer.owner)
         try:
-            wanted = deliveries(self.layout, task)
-            made = self._anew(task, _operands(self.layout, task, wanted))
+            made = self._anew(task)
             self._weights.take(task, made)
         finally:
             for buffer in shown:
@@ -373,14 +374,15 @@ def touched(
     layout: Layout, tasks: Sequence[Task], changed: Sequence[Buffer] = ()
 ) -> tuple[tuple[Buffer, ...], tuple[Buffer, ...]]:
     """The caller's buffers that `tasks` read, and those they write."""
-    planned = layout.plan.places
+    planned, aliases, kept = layout.plan.places, layout.aliases, layout.kept
     reads: dict[int, Buffer] = {}
     writes = {id(b): b for b in changed}
     for task in tasks:
-        shown = (layout.aliases.get(e, e) for e in task.reads)
-        for source in (o for e in shown for o in layout.kept.get(e, (e,))):
-            if source not in planned:
-                reads[id(layout.buffers[source])] = layout.buffers[source]
+        for entry in task.reads:
+            shown = aliases.get(entry, entry)
+            for source in kept.get(shown, (shown,)):
+                if source not in planned:
+                    reads[id(layout.buffers[source])] = layout.buffers[source]
         for entry in task.made:
             delivery = layout.stores.get(entry)
             if delivery is not None:
