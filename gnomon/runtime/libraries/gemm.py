@@ -17,7 +17,7 @@ from gnomon.expr.node import Buffer
 from gnomon.runtime.execution.program import Step
 from gnomon.runtime.kernels.rebind import Values, Where
 from gnomon.runtime.libraries import blas, dnn, tile
-from gnomon.runtime.libraries.product import NUMBERS, Product, product
+from gnomon.runtime.libraries.product import FIELDS, NUMBERS, Product, product
 
 
 def supports(dtype: Any) -> bool:
@@ -65,27 +65,28 @@ class OfProduct:
     kernel, dims = None, ()
 
     def __init__(self, what: Product, where: Sequence[Where]) -> None:
-        self.where, self._what = where, what
+        self.where = where
+        self._fields = {name: getattr(what, name) for name in FIELDS}
 
     def values(self) -> dict[Any, int]:
         """Sizes, distances, and where its operands are."""
         offsets = {("offset", k): w.offset for k, w in enumerate(self.where)}
-        return offsets | {("number", name): getattr(self._what, name) for name in NUMBERS}
+        return offsets | {("number", name): self._fields[name] for name in NUMBERS}
 
     def is_like(self, other: Any) -> bool:
         """Whether both are one product but for numbers, on the same operands."""
         if not isinstance(other, OfProduct):
             return False
-        numbers = {name: getattr(other._what, name) for name in NUMBERS}
-        same = self._what.resized(numbers) == other._what
+        numbers = {name: other._fields[name] for name in NUMBERS}
+        same = self._fields | numbers == other._fields
         return same and [w.operand for w in self.where] == [w.operand for w in other.where]
 
     def ready(self, values: Values) -> tuple[Product, list[int]] | None:
         """The product with these values, and how many bytes behind an operand each begins."""
         numbers = {name: n for (kind, name), n in values.items() if kind == "number"}
-        made = self._what.resized(numbers)
+        made = Product(**(self._fields | numbers))
         offsets = [values.get(("offset", k), w.offset) for k, w in enumerate(self.where)]
-        return None if made is None else (made, offsets)
+        return (made, offsets) if made.is_possible else None
 
     def made(
         self,

@@ -6,8 +6,9 @@ three addresses can change.
 
 from __future__ import annotations
 
+import functools
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from gnomon import dtype as dtypes
@@ -48,22 +49,17 @@ class Product:
     name: str
     packed: bool
 
-    def resized(self, numbers: Mapping[str, int]) -> Product | None:
-        """The same with other sizes and distances; None where rows would overlap.
-
-        >>> made = product("float32", 2, 4, 3).resized({"m": 5})
-        >>> made.m, made.resized({"k": 8})
-        (5, None)
-        """
-        made = Product(**{name: getattr(self, name) for name in _FIELDS} | dict(numbers))
-        rows, inner = (made.k, made.m) if made.transpose_a else (made.m, made.k)
-        down, across = (made.n, made.k) if made.transpose_b else (made.k, made.n)
-        dense = (
-            (made.lda >= inner or rows == 1)
-            and (made.ldb >= across or down == 1)
-            and (made.ldc >= made.n or made.m == 1)
+    @property
+    def is_possible(self) -> bool:
+        """Whether its sizes are none too large, and rows do not overlap."""
+        rows, inner = (self.k, self.m) if self.transpose_a else (self.m, self.k)
+        down, across = (self.n, self.k) if self.transpose_b else (self.k, self.n)
+        return (
+            (self.lda >= inner or rows == 1)
+            and (self.ldb >= across or down == 1)
+            and (self.ldc >= self.n or self.m == 1)
+            and max(self.m, self.n, self.k, self.batch) < _LIMIT
         )
-        return made if dense and max(made.m, made.n, made.k, made.batch) < _LIMIT else None
 
     @property
     def is_vector(self) -> bool:
@@ -87,7 +83,7 @@ class Product:
         return self.dtype.size * elements * self.batch
 
 
-_FIELDS = tuple([field.name for field in fields_of(Product)])
+FIELDS = tuple([field.name for field in fields_of(Product)])
 NUMBERS = "m n k lda ldb ldc batch sa sb sc".split()  # the fields that sizes decide
 
 
@@ -176,6 +172,7 @@ def _distance(argument: str, given: int | None, rows: int, columns: int) -> int:
     raise ParamError(complaint("gemm_step", argument, f"at least {least} elements", given))
 
 
+@functools.lru_cache(maxsize=64)
 def bits(value: float, dtype: DType) -> int:
     """A number of float32 or float64 as the low bytes of a word.
 
