@@ -247,14 +247,13 @@ class Builder:
         """The tasks that read or write one of the caller's buffers."""
         if self._touching is None:
             layout, found = self.layout, dict[int, dict[Task, None]]()
-            buffers, aliases, stores = layout.buffers, layout.aliases, layout.stores
+            inner, buffers, stores = layout.plan.places, layout.buffers, layout.stores
             for task in layout.tasks:
-                for entry in task.reads:
-                    found.setdefault(id(buffers[aliases.get(entry, entry)]), {})[task] = None
-                for entry in task.made:
-                    delivery = stores.get(entry)
-                    dest = buffers[entry] if delivery is None else delivery.dest
-                    found.setdefault(id(dest), {})[task] = None
+                dests = [stores[e].dest for e in task.made if e in stores]
+                shown = [layout.aliases.get(e, e) for e in task.reads]
+                own = [e for e in task.made if e not in stores]
+                for buffer in (*dests, *(buffers[e] for e in (*shown, *own) if e not in inner)):
+                    found.setdefault(id(buffer), {})[task] = None
             self._touching = {of: [*tasks] for of, tasks in found.items()}
         return self._touching.get(id(leaf), [])
 
