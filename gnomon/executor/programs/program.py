@@ -377,11 +377,9 @@ def touched(
     reads: dict[int, Buffer] = {}
     writes = {id(b): b for b in changed}
     for task in tasks:
-        for entry in task.reads:
-            shown = aliases.get(entry, entry)
-            for source in kept.get(shown, (shown,)):
-                if source not in planned:
-                    reads[id(layout.buffers[source])] = layout.buffers[source]
+        shown = [aliases.get(e, e) for e in task.reads]
+        sources = [source for e in shown for source in kept.get(e, (e,)) if source not in planned]
+        reads.update([(id(b), b) for b in map(layout.buffers.__getitem__, sources)])
         for entry in task.made:
             delivery = layout.stores.get(entry)
             if delivery is not None:
