@@ -142,10 +142,10 @@ def names(machine: Machine) -> list[str]:
     return outer + [f"inner.{r.name}.{s.name}" for r, s in product(rows, columns)]
 
 
-def needed(machine: Machine, rows: int, columns: int, inner: bool) -> list[str]:
-    """The tiles that so much of C is cut into.
+def needed(machine: Machine, rows: Iterable[int], columns: Iterable[int], inner: bool) -> list[str]:
+    """The tiles that parts of C of so many rows, each with so many columns, are cut into.
 
-    >>> needed(Machine("float", 4, 16, 32), 20, 60, inner=False)
+    >>> needed(Machine("float", 4, 16, 32), [20], [60], inner=False)
     ['outer.8.whole', 'outer.8.1', 'outer.4.whole', 'outer.4.1']
     """
     cut = sizes_of(machine)
@@ -154,14 +154,15 @@ def needed(machine: Machine, rows: int, columns: int, inner: bool) -> list[str]:
     return [f"{way}.{r}.{c}" for r, c in product(_taken(rows, down), _taken(columns, across))]
 
 
-def _taken(extent: int, sizes: Sequence[Size]) -> list[str]:
-    """The sizes that an axis is cut into by `_sweep`."""
-    found = []
-    for size in sizes:
-        if extent >= size.least:
-            found.append(size.name)
-            extent -= ((extent - size.least) // size.step + 1) * size.step
-    return found
+def _taken(extents: Iterable[int], sizes: Sequence[Size]) -> list[str]:
+    """The sizes that axes are cut into by `_sweep`."""
+    found: dict[str, None] = {}
+    for extent in extents:
+        for name, least, step in sizes:
+            if extent >= least:
+                found[name] = None
+                extent -= ((extent - least) // step + 1) * step
+    return [*found]
 
 
 def tile(machine: Machine, name: str) -> str:

@@ -374,7 +374,7 @@ def _leaving(layout: Layout, builder: Builder, part: slice, source: Any) -> Movi
         return None
     (leaf,) = leaves.values()
     inside = set(layout.tasks[part])
-    if any(builder.touches(t, leaf) for t in layout.tasks if t not in inside):
+    if not inside.issuperset(builder.touching(leaf)):
         return None
     slots = builder.slots(leaf, part)
     return Moving(home, slots) if slots else None

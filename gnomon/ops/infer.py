@@ -276,15 +276,15 @@ def from_border(shape: Sequence[int] | None, zero_unknown: bool) -> Shape | None
     """A shape as given from outside: None and () say nothing, 0 (if `zero_unknown`) is -1."""
     if shape is None or (zero_unknown and len(shape) == 0):
         return None
-    return tuple(UNKNOWN if d < 0 or (zero_unknown and d == 0) else int(d) for d in shape)
+    return tuple([UNKNOWN if d < 0 or (zero_unknown and d == 0) else int(d) for d in shape])
 
 
 def to_border(shape: Shape | None, zero_unknown: bool) -> Shape | None:
     """The inverse of `from_border`."""
-    if shape is None:
-        return None
+    if shape is None or UNKNOWN not in shape:
+        return shape
     unknown = 0 if zero_unknown else -1
-    return tuple(unknown if d == UNKNOWN else d for d in shape)
+    return tuple([unknown if d == UNKNOWN else d for d in shape])
 
 
 def show_shape(shape: Shape | None) -> str:

@@ -6,7 +6,7 @@ written as 64-bit words for the kernel cache. `read` believes nothing of what it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from gnomon.expr.functions.primitive import FOLD_INT
@@ -85,14 +85,14 @@ class Signature:
     phases: tuple[Loops, ...]
     scattered: frozenset[int]
 
-    def sizes(self, env: Mapping[Hashable, int]) -> list[int]:
-        """The value of every step, given the arguments that are sizes and strides."""
+    def sizes(self, given: Sequence[int]) -> list[int]:
+        """The value of every step for these arguments, of which sizes and strides count."""
         values: list[int] = []
         for op, operands in self.steps:
             if op == "const":
                 values.append(operands[0])
             elif op == "arg":
-                values.append(env[self.args[operands[0]]])
+                values.append(given[operands[0]])
             else:
                 values.append(FOLD_INT[op](*[values[k] for k in operands]))
         return values

@@ -15,7 +15,9 @@ from gnomon import config
 from gnomon import dtype as dtypes
 from gnomon.base import DTypeError, ParamError
 from gnomon.runtime.execution import threads
+from gnomon.runtime.kernels.rebind import Where
 from gnomon.runtime.libraries import dnn, gemm
+from gnomon.runtime.libraries.product import product
 
 TOLERANCE = {"float32": 1e-5, "float64": 1e-13, "bfloat16": 1e-2, "float16": 2e-3}
 SIZES = [(3, 5, 7), (64, 33, 20), (200, 300, 100), (1, 50, 60), (50, 1, 60), (17, 4, 1)]
@@ -73,6 +75,27 @@ def test_one_matrix_for_a_whole_batch() -> None:
     at = (a.ctypes.data, b.ctypes.data, c.ctypes.data)
     gemm.gemm_step("float32", 5, 7, 6, *at, batch=4, strides=(30, 0, 35)).run()
     np.testing.assert_allclose(c, a @ b, rtol=1e-5, atol=1e-5)
+
+
+def test_a_product_for_other_numbers_is_one_made_anew() -> None:
+    rng = np.random.default_rng(0)
+    where = [Where(k, 4 * k) for k in range(3)]
+    for turned, batch in itertools.product((False, True), (1, 3)):
+        first, second = (
+            product("float32", m, 33, 20, transpose_b=turned, batch=batch) for m in (64, 17)
+        )
+        known, other = (gemm.OfProduct(p, where) for p in (first, second))
+        assert known.is_like(other) and first != second
+        ready = known.ready(other.values())
+        assert ready == (second, [0, 4, 8])
+        shapes = (17, 20), (33, 20) if turned else (20, 33), (17, 33)
+        a, b, c = (rng.standard_normal((batch, *shape)).astype("float32") for shape in shapes)
+        at = [x.ctypes.data - 4 * k for k, x in enumerate((a, b, c))]
+        (step,) = known.made(at, ready, 1.0)
+        step.run()
+        np.testing.assert_allclose(c, a @ (b.swapaxes(1, 2) if turned else b), 1e-5, 1e-5)
+        assert known.ready({("number", "ldc"): 32}) is None, "rows would overlap"
+        assert not known.is_like(gemm.OfProduct(first, where[::-1]))
 
 
 def test_degenerate_sizes() -> None:

@@ -247,8 +247,8 @@ def test_tiles_are_compiled_when_a_product_needs_them(machine: None) -> None:
 
 def test_typical_work_needs_every_tile() -> None:
     for machine in (tiles.Machine("float", 4, 16, 32), tiles.Machine("float", 4, 8, 16)):
-        found = [tiles.needed(machine, 15, n, inner=False) for n in (48, 40, 20, 10, 5)]
-        found += [tiles.needed(machine, m, 7, inner=True) for m in (11, 9)]
+        found = [tiles.needed(machine, [15], [n], inner=False) for n in (48, 40, 20, 10, 5)]
+        found += [tiles.needed(machine, [m], [7], inner=True) for m in (11, 9)]
         assert {name for names in found for name in names} == {*tiles.names(machine)}
 
 
@@ -274,8 +274,8 @@ def test_products_leave_the_stack_of_a_small_thread_whole() -> None:
 
 
 def test_each_extent_is_cut_into_the_tiles_that_are_told() -> None:
-    found = tiles.needed(tiles.Machine("float", 4, 16, 32), 13, 17, inner=True)
+    found = tiles.needed(tiles.Machine("float", 4, 16, 32), [13], [17], inner=True)
     assert found == [f"inner.{r}.{c}" for r in (6, 1) for c in (4, 1)]
-    assert tiles.needed(tiles.Machine("float", 4, 8, 16), 3, 47, inner=False) == [
+    assert tiles.needed(tiles.Machine("float", 4, 8, 16), [3], [47], inner=False) == [
         f"outer.{r}.{v}" for r in (2, 1) for v in ("whole", "3")
     ]

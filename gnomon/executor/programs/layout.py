@@ -29,7 +29,7 @@ from gnomon.graph.show import show_nodes, show_tasks, told
 from gnomon.graph.tasks import memory
 from gnomon.graph.tasks.cost_model import Cost, cost
 from gnomon.graph.tasks.dce import alive
-from gnomon.graph.tasks.form import Form
+from gnomon.graph.tasks.form import Form, Spec
 from gnomon.graph.tasks.fuse import fuse
 from gnomon.graph.tasks.regions import Region, lasting, lighter, regions, show_regions, too_large
 from gnomon.graph.tasks.share import aliases, sharings
@@ -457,7 +457,7 @@ def _entangled(layout: Layout, arguments: Iterable[Entry]) -> bool:
     return any(begin < end for (_, end), (begin, _) in pairwise(every))
 
 
-def size_of(buffer: Buffer) -> int:
+def size_of(buffer: Buffer | Spec) -> int:
     """The bytes of a dense array."""
     return prod(buffer.shape) * buffer.dtype.size
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -91,7 +92,7 @@ class Builder:
         self._steps: dict[Task, list[Step]] = {}
         self._blocks_of: dict[Task, list[Block]] = {}  # once they are asked for
         self._words: dict[tuple[int, int], Words] = {}  # of all blocks of a part, likewise
-        self._touched: dict[Task, frozenset[int]] = {}  # which buffers, likewise
+        self._touching: dict[int, list[Task]] | None = None  # each buffer, likewise
         self._weights = Weights(layout, arena)
         self._copying: list[Copying] = []  # of weights, taken out of the steps
         self._rebinder = Rebinder()
@@ -189,28 +190,29 @@ class Builder:
             self.arena.room(ctx).share(steps, branch)
 
     def _made(self, task: Task) -> list[Step]:
-        layout, form, wanted = self.layout, task.form, deliveries(self.layout, task)
+        layout, form = self.layout, task.form
+        if layout.resized is not None:
+            return self._anew(task)
+        wanted = deliveries(layout, task)
         operands = _operands(layout, task, wanted)
-
-        def make() -> list[Step]:
-            return self._anew(task, operands)
-
         told = form is not None and form.has_call and layout.noted is not None
-        if not wanted or form is None or told or layout.resized is not None:
-            made = make()  # `told`: a library's step that was moved does not say its sizes
+        if not wanted or form is None or told:
+            made = self._anew(
+                task
+            )  # `told`: a library's step that was moved does not say its sizes
         else:
             how = tuple([(k, w.saver, w.dest.shape, w.dest.strides) for k, w in wanted])
+            make = partial(self._anew, task)
             made = self._rebinder.steps((form, how), operands, make, task.name)
         if layout.noted is not None:
-            layout.noted.note(task, [*operands, *layout.draws.states], made)
+            stored = [number for number, _ in wanted]
+            layout.noted.note(task, stored, [*operands, *layout.draws.states], made)
         return made
 
-    def _anew(self, task: Task, operands: Sequence[Buffer]) -> list[Step]:
+    def _anew(self, task: Task) -> list[Step]:
         """New steps of a task, on operands where they are now."""
-        if not operands:
-            return []
         if self.layout.resized is not None:
-            return self.layout.resized.steps(task, [*operands, *self.layout.draws.states])
+            return self.layout.resized.steps(task)
         return prepare(stores_of(self.layout, task), task.name)
 
     def slots(self, leaf: Buffer, part: slice) -> list[Slot] | None:
@@ -221,15 +223,14 @@ class Builder:
         accordingly is such a place.
         """
         layout, found = self.layout, []
-        tasks = layout.tasks[part]
+        inside = set(layout.tasks[part])
+        touching = [task for task in self.touching(leaf) if task in inside]
         shown = [
             leaf,
             *(layout.buffers[e] for e, s in layout.aliases.items() if layout.buffers[s] is leaf),
         ]
         own = range(leaf.address, leaf.address + max(size_of(leaf), 1))
-        for task in tasks:
-            if not self.touches(task, leaf):
-                continue
+        for task in touching:
             if not task.is_expression:
                 return None
             if deliveries(layout, task):  # else a view, where it belongs
@@ -237,19 +238,24 @@ class Builder:
                 if not places:
                     return None
                 found += places
+        if layout.resized is not None and layout.resized.says_addresses(touching):
+            return found
         known = {(id(words), k) for words, k, _ in found}
         return found if known.issuperset(self._holding(part, own)) else None
 
-    def touches(self, task: Task, leaf: Buffer) -> bool:
-        """Whether a task reads or writes one of the caller's buffers."""
-        found = self._touched.get(task)
-        if found is None:
-            layout = self.layout
-            read = [layout.buffers[layout.aliases.get(e, e)] for e in task.reads]
-            stores = layout.stores
-            made = [stores[e].dest if e in stores else layout.buffers[e] for e in task.made]
-            found = self._touched[task] = frozenset(map(id, (*read, *made)))
-        return id(leaf) in found
+    def touching(self, leaf: Buffer) -> list[Task]:
+        """The tasks that read or write one of the caller's buffers."""
+        if self._touching is None:
+            layout, found = self.layout, dict[int, dict[Task, None]]()
+            inner, buffers, stores = layout.plan.places, layout.buffers, layout.stores
+            for task in layout.tasks:
+                dests = [stores[e].dest for e in task.made if e in stores]
+                shown = [layout.aliases.get(e, e) for e in task.reads]
+                own = [e for e in task.made if e not in stores]
+                for buffer in (*dests, *(buffers[e] for e in (*shown, *own) if e not in inner)):
+                    found.setdefault(id(buffer), {})[task] = None
+            self._touching = {of: [*tasks] for of, tasks in found.items()}
+        return self._touching.get(id(leaf), [])
 
     def _holding(self, part: slice, own: range) -> Iterator[tuple[int, int]]:
         """The words of all blocks of a part that hold an address in `own`."""
@@ -302,8 +308,7 @@ class Builder:
         for buffer in shown:
             set_address(buffer, buffer.address + _ELSEWHERE, buffer.owner)
         try:
-            wanted = deliveries(self.layout, task)
-            made = self._anew(task, _operands(self.layout, task, wanted))
+            made = self._anew(task)
             self._weights.take(task, made)
         finally:
             for buffer in shown:
@@ -368,14 +373,13 @@ def touched(
     layout: Layout, tasks: Sequence[Task], changed: Sequence[Buffer] = ()
 ) -> tuple[tuple[Buffer, ...], tuple[Buffer, ...]]:
     """The caller's buffers that `tasks` read, and those they write."""
-    planned = layout.plan.places
+    planned, aliases, kept = layout.plan.places, layout.aliases, layout.kept
     reads: dict[int, Buffer] = {}
     writes = {id(b): b for b in changed}
     for task in tasks:
-        shown = (layout.aliases.get(e, e) for e in task.reads)
-        for source in (o for e in shown for o in layout.kept.get(e, (e,))):
-            if source not in planned:
-                reads[id(layout.buffers[source])] = layout.buffers[source]
+        shown = [aliases.get(e, e) for e in task.reads]
+        sources = [source for e in shown for source in kept.get(e, (e,)) if source not in planned]
+        reads.update([(id(b), b) for b in map(layout.buffers.__getitem__, sources)])
         for entry in task.made:
             delivery = layout.stores.get(entry)
             if delivery is not None:

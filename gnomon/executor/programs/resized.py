@@ -18,10 +18,10 @@ States: a sample is *complete* once the steps of all its tasks were made, in bot
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from gnomon import config
@@ -41,9 +41,12 @@ from gnomon.ops.op import Op
 from gnomon.runtime.execution import threads
 from gnomon.runtime.execution.program import Step
 from gnomon.runtime.kernels.kernel import Count, counted
-from gnomon.runtime.kernels.rebind import OfKernel, Values, locator, pattern
+from gnomon.runtime.kernels.rebind import Values, locator, pattern
 from gnomon.runtime.statements.family import OfCall, read
 from gnomon.runtime.statements.growth import Growth, Pair, Pairs, paired
+
+if TYPE_CHECKING:
+    from gnomon.runtime.statements.family import OfStep
 
 Shape = tuple[int, ...]
 
@@ -54,10 +57,14 @@ COUNTING = Map, Cast, Broadcast, Philox, Reduce, Reshape, Transpose  # sizes are
 
 
 class Done(NamedTuple):
-    """What the steps of a task do with operands of so many bytes; None: that cannot be told."""
+    """What the steps of a task do with operands of so many bytes; None: that cannot be told.
 
-    steps: Sequence[OfKernel | OfCall] | None
+    `stored` are the numbers of the values that they store: views lie where they belong.
+    """
+
+    steps: Sequence[OfStep] | None
     nbytes: int
+    stored: list[int]
 
 
 class Sample:
@@ -88,6 +95,7 @@ class Sample:
         )
         self.values = [value for block in layout.plan.blocks for value in block.values]
         self.shared = sharings(layout.tasks)
+        self.in_place = _in_place(layout.plan, self.shared)
         self.rest = replace(
             layout,
             buffers=Buffers({}, {}),
@@ -99,9 +107,12 @@ class Sample:
         self.compared = False
         self.is_told = True  # as far as steps were made
 
-    def note(self, task: Task, operands: Sequence[Buffer], steps: Sequence[Step]) -> None:
-        """Keep what the steps of a task do."""
-        done = self.done[task] = Done(read(steps, locator(operands)), sum(map(size_of, operands)))
+    def note(
+        self, task: Task, stored: list[int], operands: Sequence[Buffer], steps: Sequence[Step]
+    ) -> None:
+        """Keep what the steps of a task do, which store these of its values."""
+        nbytes = sum(map(size_of, operands))
+        done = self.done[task] = Done(read(steps, locator(operands)), nbytes, stored)
         self.is_told &= done.steps is not None
 
     @property
@@ -115,6 +126,12 @@ def _structure(task: Task, number: dict[Entry, int]) -> tuple[Any, ...]:
     names = [(n.name, type(n.op)) for n in task.nodes]
     seen = None if task.form is None else task.form.seen
     return names, [number[e] for e in task.reads], [number[e] for e in task.made], seen
+
+
+def _in_place(plan: memory.Plan, shared: Iterable[memory.Sharing]) -> list[bool]:
+    """Which views lie where what they show does: nothing is done for these."""
+    places = plan.places
+    return [places.get(s.made) == places.get(s.source) for s in shared if s.view]
 
 
 def _callers(net: Network) -> list[Buffer]:
@@ -140,7 +157,7 @@ def _said(net: Network) -> Shape:
 class Work(NamedTuple):
     """What is done by a step, and the numbers that it is given anew; `counts` come of them."""
 
-    step: OfKernel | OfCall
+    step: OfStep
     grown: dict[Hashable, Pair]
     counts: dict[Hashable, Count]
 
@@ -151,18 +168,33 @@ class Work(NamedTuple):
         return found | counts
 
 
+class Part(NamedTuple):
+    """What the steps of a task do with operands: the values of these entries, or where those are
+    delivered; in the sample they had so many bytes."""
+
+    work: list[Work]
+    operands: list[Entry]
+    nbytes: int
+
+
 class Kin:
     """Two samples of one structure, of which the `last` is taken for other sizes."""
 
     def __init__(
         self, growth: Growth, first: Sample, last: Sample, work: dict[Task, list[Work]]
     ) -> None:
-        self.growth, self.last, self.work = growth, last, work
+        self.growth, self.last = growth, last
+        self.parts = {task: self._part(task, parts) for task, parts in work.items()}
         self.counts = paired(first.counts, last.counts)  # of draws
         both = zip(first.specs.values(), last.specs.values(), strict=True)
         every = [(paired(a.shape, b.shape), b.dtype, paired(a.strides, b.strides)) for a, b in both]
         self.kinds = {kind: k for k, kind in enumerate(dict.fromkeys(every))}  # of specs
         self.specs = {e: self.kinds[kind] for e, kind in zip(last.specs, every, strict=True)}
+
+    def _part(self, task: Task, work: list[Work]) -> Part:
+        done = self.last.done[task]
+        entries = [*task.reads, *(task.made[k] for k in done.stored)]
+        return Part(work, entries if work else [], done.nbytes)
 
     @property
     def is_told(self) -> bool:
@@ -189,44 +221,71 @@ class Kin:
                 return None
             else:
                 buffers.put(entry, callers[role])
-        dests = {e: callers[role] for e, role in last.stores.items()}
-        stores = {e: d._replace(dest=dests[e]) for e, d in last.rest.stores.items()}
-        heads, every = frozenset([list(net.heads)[k] for k in last.heads]), last.rest
-        made = replace(every, mode=mode, buffers=buffers, draws=draws, stores=stores, heads=heads)
+        sizes = [size_of(spec) for spec in specs]
+        nbytes = {e: sizes[kind] for e, kind in self.specs.items()}
+        plan = memory.plan([_of_size(v, nbytes) for v in last.values], last.shared)
+        if _in_place(plan, last.shared) != last.in_place:
+            return None
         for owner, count in zip(last.owners, _put(self.counts, numbers), strict=True):
             draws.of(owner).state(count)
-        made.plan = memory.plan([_of_size(v, buffers) for v in last.values], last.shared)
-        made.resized = Resized(self, ready)
+        dests = {e: callers[role] for e, role in last.stores.items()}
+        nbytes |= {e: size_of(dest) for e, dest in dests.items()}
+        stores = {e: d._replace(dest=dests[e]) for e, d in last.rest.stores.items()}
+        heads, rest = frozenset([list(net.heads)[k] for k in last.heads]), last.rest
+        made = replace(rest, mode=mode, buffers=buffers, draws=draws, stores=stores, heads=heads)
+        made.plan = plan
+        every = dict(buffers.items()) | dests
+        made.resized = Resized(self.parts, ready, every, nbytes, draws.states)
         return made
 
     def _ready(self, numbers: dict[Pair, int]) -> dict[Task, list[Any]] | None:
         """What each step is made of; None where a library does not do the same with that."""
         found = dict[Task, list[Any]]()
-        for task, parts in self.work.items():
-            ready = found[task] = [work.step.ready(work.values(numbers)) for work in parts]
+        for task, part in self.parts.items():
+            ready = found[task] = [work.step.ready(work.values(numbers)) for work in part.work]
             if None in ready:
                 return None
         return found
 
 
-def _of_size(value: memory.Value, buffers: Buffers) -> memory.Value:
+def _of_size(value: memory.Value, nbytes: Mapping[Any, int]) -> memory.Value:
     """A value of the memory plan with the size that it has here."""
     key, born, dies = value.key, value.born, value.dies
-    assert isinstance(key, Entry)
-    return memory.Value(key, size_of(buffers[key]), born, dies, value.buffer, value.branch)
+    return memory.Value(key, nbytes[key], born, dies, value.buffer, value.branch)
 
 
 class Resized:
-    """Makes the steps of a layout whose numbers were put in."""
+    """Makes the steps of a layout whose numbers were put in.
 
-    def __init__(self, kin: Kin, ready: dict[Task, list[Any]]) -> None:
-        self._kin, self._ready = kin, ready
+    `buffers` are those of all values, or where they are delivered, `nbytes` their bytes.
+    """
 
-    def steps(self, task: Task, operands: Sequence[Buffer]) -> list[Step]:
-        """The steps of a task on operands that have memory."""
-        times = sum(map(size_of, operands)) / max(self._kin.last.done[task].nbytes, 1)
-        found: list[Step] = []
-        for work, ready in zip(self._kin.work[task], self._ready[task], strict=True):
+    def __init__(
+        self,
+        parts: Mapping[Task, Part],
+        ready: Mapping[Task, list[Any]],
+        buffers: Mapping[Entry, Buffer],
+        nbytes: Mapping[Entry, int],
+        states: Sequence[Buffer],
+    ) -> None:
+        self._parts, self._ready = parts, ready
+        self._buffers, self._nbytes, self._states = buffers, nbytes, states
+
+    def says_addresses(self, tasks: Iterable[Task]) -> bool:
+        """Whether all addresses of these tasks' operands are where their steps say, not elsewhere.
+
+        Those of kernels and products are.
+        """
+        every = (work.step for task in tasks for work in self._parts[task].work)
+        return not any(isinstance(step, OfCall) for step in every)
+
+    def steps(self, task: Task) -> list[Step]:
+        """The steps of a task, on operands that have memory."""
+        works, entries, before = self._parts[task]
+        buffers, nbytes, found = self._buffers, self._nbytes, list[Step]()
+        operands = [*[buffers[e] for e in entries], *self._states]
+        times = sum([nbytes[e] for e in entries]) / max(before, 1)
+        for work, ready in zip(works, self._ready[task], strict=True):
             owned = [operands[w.operand] for w in work.step.where]
             found += work.step.made([b.address for b in owned], ready, times, owned)
         return found
@@ -258,7 +317,7 @@ def related(first: Sample, last: Sample) -> Kin | None:
 def _counts(task: Task, work: list[Work], plain: set[Any]) -> bool:
     """Whether a task does the same where windows go along other sizes: by a library, or by rules
     that look at no size, or where its operators, `plain` ones, have no windows."""
-    if all(isinstance(w.step, OfCall) for w in work):
+    if all(w.step.kernel is None for w in work):
         return True
     if all(getattr(node.op, "op", node.op) in plain for node in task.nodes):
         return True
@@ -275,7 +334,7 @@ def _work(growth: Growth, then: Any, now: Any) -> list[Work] | None:
     return told if len(told) == len(found) else None
 
 
-def _grown(then: OfKernel | OfCall, now: OfKernel | OfCall) -> Work | None:
+def _grown(then: OfStep, now: OfStep) -> Work | None:
     """What a step of two samples is given; None where it is not one, or a number is no count."""
     if not now.is_like(then):
         return None

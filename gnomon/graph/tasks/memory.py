@@ -199,7 +199,7 @@ def pack(blocks: Sequence[Block]) -> int:
         for begin, _, end, first, last, branch in taken:
             if first > dies or last < born:
                 continue
-            if apart(own, branch):
+            if own is not None and branch is not None and apart(own, branch):
                 continue
             gap = begin - reach
             if gap >= block.size and (best < 0 or gap < least):
@@ -212,11 +212,9 @@ def pack(blocks: Sequence[Block]) -> int:
     return total
 
 
-def apart(a: Branch | None, b: Branch | None) -> bool:
+def apart(a: Branch, b: Branch) -> bool:
     """Whether lives within one branch are apart; they are parts of those that count elsewhere."""
-    if a is None or b is None or a.number != b.number:
-        return False
-    return b.born > a.dies or b.dies < a.born
+    return a.number == b.number and (b.born > a.dies or b.dies < a.born)
 
 
 def sweep(blocks: Sequence[Block]) -> int:

@@ -10,7 +10,7 @@ with whom.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, ItemsView, Iterable, Mapping, Sequence
 from dataclasses import field
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
@@ -82,6 +82,10 @@ class Buffers:
 
     def __contains__(self, entry: Entry) -> bool:
         return entry in self._of
+
+    def items(self) -> ItemsView[Entry, Buffer]:
+        """The buffers that were made so far."""
+        return self._of.items()
 
     def put(self, entry: Entry, buffer: Buffer) -> None:
         """Let `buffer` be the one of `entry`."""

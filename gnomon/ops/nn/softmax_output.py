@@ -7,7 +7,7 @@ from typing import Any
 from gnomon.dtype import int64
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, cast
-from gnomon.ops.infer import UNKNOWN, Shapes, times
+from gnomon.ops.infer import UNKNOWN, Free, Shape, Shapes, times
 from gnomon.ops.nn.softmax import softmax, spread
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import param
@@ -53,6 +53,12 @@ class SoftmaxOutput(Op):
         if -1 not in (*data, times(label)) and times(label) not in fits:
             expected = f"a label for each class axis of data, shape {data}"
             raise s.refuse("label", expected, f"shape {label}")
+
+    def free(self, data: Shape, label: Shape) -> Free | None:
+        """Batches do nothing but count, unless the gradient is divided by them."""
+        if self.normalization == "batch" or len(data) < 2 or label[:1] != data[:1]:
+            return None
+        return Free(data[:1], (*data[1:], len(label), *label[1:]))
 
     def forward(self, data: Expr, label: Expr) -> Expr:
         return softmax(data, self.axes(data.ndim))

@@ -146,7 +146,7 @@ class GpuKernel:
         values: dict[Hashable, int] = {**arguments(structure), TASKS: 1}
         shapes = [e.shape(values, gpu.properties.processors) for e in self.program.entries]
         values[TASKS] = max(1, *(blocks * y for blocks, _, y in shapes))
-        sizes = self.signature.sizes(values)
+        sizes = self.signature.sizes([values.get(slot, 0) for slot in self.signature.args])
         scratch = [
             (slot, pool.allocate(max(1, sizes[elements]) * itemsize, gpu.name))
             for slot, elements, itemsize in self.signature.scratch

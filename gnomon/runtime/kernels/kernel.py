@@ -44,7 +44,16 @@ HUGE = 8_000_000  # and beyond which it is generated in haste: 40,000 operations
 class Kernel:
     """Machine code for one structure of statements, and what to call it with."""
 
-    __slots__ = ("address", "first", "module", "phases", "places", "signature")
+    __slots__ = (
+        "_scratch",
+        "_tasks",
+        "address",
+        "first",
+        "module",
+        "phases",
+        "places",
+        "signature",
+    )
 
     def __init__(self, signature: Signature, module: Module) -> None:
         self.signature, self.module = signature, module
@@ -53,6 +62,9 @@ class Kernel:
         self.phases = [word for loops in signature.phases for word in loops.words()]
         #: where the arguments begin in a block
         self.first = 1 + SHARE * len(signature.phases)
+        at = {slot: k for k, slot in enumerate(signature.args)}
+        self._tasks = at.get(TASKS)
+        self._scratch = [(at[piece.slot], piece) for piece in signature.scratch if piece.slot in at]
         #: the words that are addresses, of leaves and of scratch memory
         self.places = [k for k, s in enumerate(signature.args, self.first) if _is_place(s)]
 
@@ -60,51 +72,53 @@ class Kernel:
         """A step that runs this kernel on the leaves of `structure`; `in_order` on one thread."""
         buffers = structure.buffers
         moved = sum(map(size_of, buffers))
-        return self.step(arguments(structure), buffers, name, moved, structure.dims, in_order)
+        values = arguments(structure)
+        given = [values.get(slot, 0) for slot in self.signature.args]
+        return self.step(given, buffers, name, moved, structure.dims, in_order)
 
     def arguments(self, block: Block) -> dict[Hashable, int]:
         """The values of the slots in a block."""
         return dict(zip(self.signature.args, list(block.words)[self.first :], strict=True))
 
     def _divided(
-        self, values: dict[Hashable, int], in_order: bool = False
+        self, given: list[int], in_order: bool = False
     ) -> tuple[list[int], Sequence[int], int]:
         """The words before the arguments: how the work is shared; then the sizes, and the work."""
         signature, count = self.signature, len(self.signature.phases)
-        values[TASKS] = 1
-        sizes, shares = signature.sizes(values), [0] * (SHARE * count)
+        if self._tasks is not None:
+            given[self._tasks] = 1
+        sizes, shares = signature.sizes(given), [0] * (SHARE * count)
         total = divide(self.phases, count, sizes, 1 if in_order else threads.num_threads(), shares)
         tasks = max(shares[::SHARE], default=1)
-        if tasks > 1 and TASKS in signature.args:
-            values[TASKS] = tasks
-            sizes = signature.sizes(values)
+        if tasks > 1 and self._tasks is not None:
+            given[self._tasks] = tasks
+            sizes = signature.sizes(given)
         # where no phase has a second task, no thread is started
         return [threads.parallel_address() if tasks > 1 else 0, *shares], sizes, total
 
     def step(
         self,
-        values: dict[Hashable, int],
+        given: list[int],
         buffers: Sequence[Buffer],
         name: str,
         moved: int,
         dims: Sequence[int] = (),
         in_order: bool = False,
     ) -> Step:
-        """A step with these values of the slots, its scratch memory and shares of the work.
+        """A step with these arguments, in the order of the slots, but for scratch memory.
 
         It moves `moved` bytes; what it runs on belongs to `buffers`, or is kept by others. It keeps
         the kernel, its block, scratch memory, these buffers and their owners, and its sizes.
         """
-        words, sizes, total = self._divided(values, in_order)
+        words, sizes, total = self._divided(given, in_order)
         scratch = []
-        for slot, elements, itemsize in self.signature.scratch:
-            values[slot] = 0
+        for at, (slot, elements, itemsize) in self._scratch:
+            given[at] = 0
             if sizes[elements]:
                 storage = working_memory(sizes[elements] * itemsize)
                 scratch.append((slot, storage))
-                values[slot] = storage.address
-        words += [values.get(slot, 0) for slot in self.signature.args]
-        block = Block(words)
+                given[at] = storage.address
+        block = Block([*words, *given])
         keep = (self, block, scratch, buffers, [b.owner for b in buffers], dims)
         return Step(self.address, block.address, keep, name, moved, work=total)
 

@@ -38,6 +38,9 @@ class OfKernel:
         self.kernel, block, _, _, _, self.dims = step.keep
         #: what its block holds for the arguments, by slot
         self.arguments: dict[Any, int] = self.kernel.arguments(block)
+        self._words = list(self.arguments.values())
+        self._at = {slot: k for k, slot in enumerate(self.arguments)}
+        self._leaves = [(slot[1], k) for slot, k in self._at.items() if slot[0] == "leaf"]
 
     def values(self) -> dict[Any, int]:
         """What its slots hold, and where leaves are within operands."""
@@ -59,11 +62,15 @@ class OfKernel:
         """The same with these values, so many times as large, on operands at other addresses, one
         for each leaf. These belong to the buffers `owned`, or are kept by others.
         """
-        given = dict(values)
-        for k, (at, w) in enumerate(zip(operands, self.where, strict=False)):
-            given["leaf", k] = at + given.pop(("offset", k), w.offset)
-        moved = round(self._bytes * times)
-        return [self.kernel.step(self.arguments | given, owned, self._name, moved)]
+        words, offsets = self._words.copy(), [w.offset for w in self.where]
+        for name, n in values.items():
+            if name[0] == "offset":
+                offsets[name[1]] = n
+            else:
+                words[self._at[name]] = n
+        for k, at in self._leaves if operands else ():
+            words[at] = operands[k] + offsets[k]
+        return [self.kernel.step(words, owned, self._name, round(self._bytes * times))]
 
 
 def kernel_of(step: Step, locate: Locate) -> OfKernel | None:

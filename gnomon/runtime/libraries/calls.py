@@ -93,6 +93,14 @@ def dot_steps(invoke: Invoke) -> list[Step]:
     return [*before, step]
 
 
+def product_of(invoke: Invoke) -> Product | None:
+    """What a call multiplies; None where it is no product of operands as they lie."""
+    call = invoke.call
+    if not isinstance(call, Dot) or None in [matrix(e) for e in call.children]:  # type: ignore[arg-type]
+        return None
+    return multiplied(invoke, copied)[0]
+
+
 def multiplied(invoke: Invoke, copied: Copied) -> tuple[Product, Buffer, Buffer, list[Any]]:
     """What a call multiplies: its operands' strides become transposition flags.
 

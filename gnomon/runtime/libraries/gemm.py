@@ -8,11 +8,16 @@ OpenBLAS or by tiles 25.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from operator import add
 from typing import Any
 
 from gnomon import dtype as dtypes
+from gnomon.expr.node import Buffer
+from gnomon.runtime.execution.program import Step
+from gnomon.runtime.kernels.rebind import Values, Where
 from gnomon.runtime.libraries import blas, dnn, tile
-from gnomon.runtime.libraries.product import Product, product
+from gnomon.runtime.libraries.product import FIELDS, NUMBERS, Product, product
 
 
 def supports(dtype: Any) -> bool:
@@ -52,3 +57,46 @@ def step(p: Product, keep: Any) -> blas.GemmStep | dnn.DnnStep | tile.TileStep:
     made = dnn.matmul(p)
     made.keep = (made.keep, keep)
     return made
+
+
+class OfProduct:
+    """The step of a product on operands as they lie, which follows from its numbers."""
+
+    kernel, dims = None, ()
+
+    def __init__(self, what: Product, where: Sequence[Where]) -> None:
+        self.where = where
+        self._fields = {name: getattr(what, name) for name in FIELDS}
+
+    def values(self) -> dict[Any, int]:
+        """Sizes, distances, and where its operands are."""
+        offsets = {("offset", k): w.offset for k, w in enumerate(self.where)}
+        return offsets | {("number", name): self._fields[name] for name in NUMBERS}
+
+    def is_like(self, other: Any) -> bool:
+        """Whether both are one product but for numbers, on the same operands."""
+        if not isinstance(other, OfProduct):
+            return False
+        numbers = {name: other._fields[name] for name in NUMBERS}
+        same = self._fields | numbers == other._fields
+        return same and [w.operand for w in self.where] == [w.operand for w in other.where]
+
+    def ready(self, values: Values) -> tuple[Product, list[int]] | None:
+        """The product with these values, and how many bytes behind an operand each begins."""
+        numbers = {name: n for (kind, name), n in values.items() if kind == "number"}
+        made = Product(**(self._fields | numbers))
+        offsets = [values.get(("offset", k), w.offset) for k, w in enumerate(self.where)]
+        return (made, offsets) if made.is_possible else None
+
+    def made(
+        self,
+        operands: Sequence[int],
+        ready: tuple[Product, list[int]],
+        times: float,
+        owned: Sequence[Buffer] = (),
+    ) -> list[Step]:
+        """As `OfKernel.made`, of what is `ready`."""
+        what, offsets = ready
+        made = step(what, keep=[b.owner for b in owned])
+        made.bind(*map(add, operands, offsets))
+        return [made]

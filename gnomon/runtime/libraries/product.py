@@ -6,6 +6,7 @@ three addresses can change.
 
 from __future__ import annotations
 
+import functools
 import struct
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from gnomon import dtype as dtypes
 from gnomon.base import ParamError, complaint
 from gnomon.dtype import DType
-from gnomon.ground.record import record
+from gnomon.ground.record import fields_of, record
 from gnomon.runtime.execution import threads
 from gnomon.runtime.execution.program import Step, estimated
 from gnomon.runtime.ffi import Block
@@ -49,6 +50,18 @@ class Product:
     packed: bool
 
     @property
+    def is_possible(self) -> bool:
+        """Whether its sizes are none too large, and rows do not overlap."""
+        rows, inner = (self.k, self.m) if self.transpose_a else (self.m, self.k)
+        down, across = (self.n, self.k) if self.transpose_b else (self.k, self.n)
+        return (
+            (self.lda >= inner or rows == 1)
+            and (self.ldb >= across or down == 1)
+            and (self.ldc >= self.n or self.m == 1)
+            and max(self.m, self.n, self.k, self.batch) < _LIMIT
+        )
+
+    @property
     def is_vector(self) -> bool:
         """Whether one of the matrices is a vector."""
         return 1 in (self.m, self.n)
@@ -68,6 +81,10 @@ class Product:
         """What is moved where each operand is moved once."""
         elements = self.m * self.k + self.k * self.n + self.m * self.n
         return self.dtype.size * elements * self.batch
+
+
+FIELDS = tuple([field.name for field in fields_of(Product)])
+NUMBERS = "m n k lda ldb ldc batch sa sb sc".split()  # the fields that sizes decide
 
 
 def product(
@@ -155,6 +172,7 @@ def _distance(argument: str, given: int | None, rows: int, columns: int) -> int:
     raise ParamError(complaint("gemm_step", argument, f"at least {least} elements", given))
 
 
+@functools.lru_cache(maxsize=64)
 def bits(value: float, dtype: DType) -> int:
     """A number of float32 or float64 as the low bytes of a word.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping
-from itertools import product
+from operator import itemgetter
 from typing import Any
 
 from gnomon import dtype as dtypes
@@ -98,6 +98,7 @@ def _has_fma() -> bool:
     return "fma" in here.features or not here.triple.startswith(("x86", "i686", "amd64"))
 
 
+@functools.cache
 def _machine(dtype: DType) -> tiles.Machine:
     wide = baseline().vector_bytes
     registers = _MANY if wide >= _WIDE else _MANY // 2
@@ -135,6 +136,10 @@ def _code(dtype: DType) -> Code:
     return Code(_machine(dtype))
 
 
+_UNBOUND = dict.fromkeys(("a", "b", "c"), 0)
+_operands = itemgetter(*Blocks.fields, *tiles.WORDS)
+
+
 class TileStep(ProductStep):
     """A product by tiles."""
 
@@ -143,12 +148,11 @@ class TileStep(ProductStep):
     def __init__(self, product: Product, values: dict[str, int], tasks: int, keep: Any) -> None:
         code = _code(product.dtype)
         code.have(_needed(code.machine, product, values))
-        values = {**values, "table": code.table.address}
-        operands = [int(values.get(word, 0)) for word in (*Blocks.fields, *tiles.WORDS)]
-        super().__init__(product, code.address, tasks, operands, (code, keep))
+        values["table"] = code.table.address
+        super().__init__(product, code.address, tasks, _operands(values), (code, keep))
 
 
-def _needed(machine: tiles.Machine, p: Product, values: Mapping[str, int]) -> set[str]:
+def _needed(machine: tiles.Machine, p: Product, values: Mapping[str, int]) -> list[str]:
     """The tiles of a product that is cut so: of whole pieces and panels, and of the last ones."""
     way, by_rows = values["way"], values["by_rows"]
     pieces = _sizes(p.m if by_rows else p.n, values["piece"])
@@ -157,8 +161,7 @@ def _needed(machine: tiles.Machine, p: Product, values: Mapping[str, int]) -> se
         rows = {size for m in rows for size in _sizes(m, _TALL)}
     if way in (OUTER, GATHERS, TURNS):
         columns = {size for n in columns for size in _widths(n, values["wide"], values["two"])}
-    sizes = product(rows, columns)
-    return {name for m, n in sizes for name in tiles.needed(machine, m, n, way == INNER)}
+    return tiles.needed(machine, rows, columns, way == INNER)
 
 
 def _sizes(extent: int, piece: int) -> set[int]:
@@ -193,7 +196,8 @@ def step(p: Product, keep: Any = None) -> TileStep:
         ldb, across = wide, p.k
     shares = p.sb == 0 and way in (PANELS, OUTER)
     values = {
-        "m": p.m, "n": p.n, "k": p.k, "row": row, "along": along, "ldb": ldb, "across": across,
+        **_UNBOUND, "m": p.m, "n": p.n, "k": p.k, "row": row, "along": along, "ldb": ldb,
+        "across": across,
         "ldc": p.ldc, "alpha": bits(p.alpha, p.dtype), "beta": bits(p.beta, p.dtype),
         "batch": p.batch if shares else 1, "sa": p.sa, "sb": p.sb, "sc": p.sc,
         "way": way, "tall": _TALL, "deep": _DEEP, "wide": wide,

@@ -25,9 +25,11 @@ from gnomon.runtime.kernels.rebind import Locate, OfKernel, Values, Where, every
 from gnomon.runtime.kernels.template import Place, Template, stood_for
 
 if TYPE_CHECKING:
-    from gnomon.runtime.libraries import calls
+    from typing import TypeAlias
+
+    from gnomon.runtime.libraries import calls, gemm
 else:  # what has no call needs no library
-    calls = Later("gnomon.runtime.libraries.calls")
+    calls, gemm = Later("gnomon.runtime.libraries.calls"), Later("gnomon.runtime.libraries.gemm")
 
 
 class Slot(NamedTuple):
@@ -158,6 +160,10 @@ def _parts(x: Any) -> list[tuple[Hashable, Any]]:
     return [(f.name, getattr(x, f.name)) for f in fields_of(type(x))] if known else []
 
 
+if TYPE_CHECKING:
+    OfStep: TypeAlias = OfKernel | OfCall | gemm.OfProduct
+
+
 class Family:
     """What templates share, read off the `first` of them and its steps.
 
@@ -176,7 +182,7 @@ class Family:
 
     __slots__ = ("_numbers", "bytes", "count", "places", "steps")
 
-    def __init__(self, first: Template, steps: Sequence[OfKernel | OfCall]) -> None:
+    def __init__(self, first: Template, steps: Sequence[OfStep]) -> None:
         self.steps = steps
         self.count, self._numbers, self.bytes = first.count, first.numbers, first.bytes
         #: where addresses and numbers go; None where a library may take them elsewhere
@@ -239,13 +245,15 @@ def family_of(template: Template) -> Family | None:
     return family if family.places is not None or not template.numbers else None
 
 
-def read(steps: Sequence[Step], locate: Locate) -> list[OfKernel | OfCall] | None:
+def read(steps: Sequence[Step], locate: Locate) -> list[OfStep] | None:
     """What steps do on operands; None where one does something else, or has temporaries."""
-    found: list[OfKernel | OfCall] = []
+    found: list[OfStep] = []
     for _, group in groupby(steps, lambda step: id(step.origin)):
         own = list(group)
-        invoke, parts = own[0].origin, list[OfKernel | OfCall | None]()
-        parts += [kernel_of(s, locate) for s in own] if invoke is None else [_call(invoke, locate)]
+        invoke: Invoke | None = own[0].origin
+        parts: list[OfStep | None] = (
+            [kernel_of(s, locate) for s in own] if invoke is None else [_call(invoke, locate)]
+        )
         for part in parts:
             if part is None:
                 return None
@@ -253,6 +261,9 @@ def read(steps: Sequence[Step], locate: Locate) -> list[OfKernel | OfCall] | Non
     return found
 
 
-def _call(invoke: Invoke, locate: Locate) -> OfCall | None:
+def _call(invoke: Invoke, locate: Locate) -> OfStep | None:
     leaves = every_of([b.address for b in _leaves(invoke)], locate)
-    return None if leaves is None else OfCall(invoke, leaves)
+    if leaves is None:
+        return None
+    what = calls.product_of(invoke)
+    return OfCall(invoke, leaves) if what is None else gemm.OfProduct(what, leaves)
