@@ -29,7 +29,7 @@ from gnomon.ground.record import put
 from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.core.tape import Bundle, Node, Output, Place, reserved
 from gnomon.ndarray.lazy.fusion_group import FusionGroup
-from gnomon.ndarray.lazy.marks import PREDICTED, WEIGHT, Mark, Operand, admit, needed
+from gnomon.ndarray.lazy.marks import PREDICTED, Mark, Operand, admit, needed, structure_of
 from gnomon.ndarray.lazy.recorded import Recorded
 
 PATIENCE = 8  # nodes in a row that were opened, before no more programs are tried
@@ -69,7 +69,7 @@ class Reads:
         if asked is None:
             return None
         if asked not in self.planned:
-            admit(WEIGHT)
+            admit()
             mark, operands, places, train = noted
             key = tuple(held[k] for k in asked[0]), asked[1], held, places
 
@@ -78,7 +78,9 @@ class Reads:
 
             planned = load_module("gnomon.executor.recorded_step").planned
             where = (PREDICTING, self.loose) if self.predicts else (_depth(operands),)
-            self.planned[asked] = planned(mark.path(), key, train, operands, forget, *where)
+            path = mark.path()
+            structure = structure_of(path, key)
+            self.planned[asked] = planned(structure, path, key, train, operands, forget, *where)
         found = self.planned.get(asked)
         if found is None:
             self.opened += 1

@@ -18,8 +18,11 @@ from gnomon.ndarray.lazy.recipe import Draws
 from gnomon.ops.asking import parameters
 from gnomon.ops.op import Op
 
-KEPT = 1 << 14  # marks in all, of which a program counts as some; beyond, they are learnt anew
-WEIGHT = 64
+KEPT = 1 << 15  # marks in all; beyond, they are learnt anew
+TRUST = 5  # programs of a structure that are made the usual way for steps that did not come often
+
+#: heads, which of these were given gradients, values that are held, and the operands' variables
+Key = tuple[tuple[int, ...], tuple[bool, ...], tuple[int, ...], tuple[int, ...]]
 
 
 @whole
@@ -123,8 +126,46 @@ def admit(weight: int = 1) -> None:
     if Mark.made > KEPT:
         Mark.made = 0
         _alike.clear()
+        _structures.clear()
         for mark in EMPTY:
             mark.after.clear()
+
+
+class Structure:
+    """What steps share that differ in sizes alone: operators, and which results these read.
+
+    `count` is how often one came, `outline` what programs share (`executor/recorded_step.py`). The
+    first of these are made the usual way, which tells of those for other sizes: they take a
+    fraction of that. `trust` falls with each one of the usual way, and rises with others.
+    """
+
+    __slots__ = ("count", "operators", "outline", "trust")
+
+    def __init__(self, operators: Sequence[Any]) -> None:
+        self.operators = operators  # alive, so that no others have their identities
+        self.count, self.trust = 0, TRUST
+        self.outline: Any = None
+
+    def is_due(self, often: int) -> bool:
+        """Whether a program pays for a step that did not come often itself."""
+        return self.count > often and self.trust > 0
+
+    def learn(self, by_others: bool) -> None:
+        """A program was made, by those for other sizes or not."""
+        self.trust = min(self.trust + 1, TRUST) if by_others else self.trust - 1
+
+
+_structures: dict[Any, Structure] = {}
+
+
+def structure_of(path: Sequence[Mark], key: Key) -> Structure:
+    """The structure of a step."""
+    says = [(id(m.op), m.operands, m.results, m.is_random) for m in path]
+    what = tuple(says), key
+    found = _structures.get(what)
+    if found is None:
+        found = _structures[what] = Structure([mark.op for mark in path])
+    return found
 
 
 def may_be_noted(op: Any) -> bool:

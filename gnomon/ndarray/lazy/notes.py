@@ -47,6 +47,7 @@ from gnomon.base import GnomonError, MidwayError
 from gnomon.ground.lock import load_module
 from gnomon.ground.record import put
 from gnomon.ndarray.core.array import Array
+from gnomon.ndarray.core.bounded_cache import STEPS
 from gnomon.ndarray.core.layout import dense
 from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.core.tape import BESIDE, FOLLOWED, NOTED, Output, Place, placed, source
@@ -57,7 +58,6 @@ from gnomon.ndarray.lazy.infer import infer
 from gnomon.ndarray.lazy.marks import (
     EMPTY,
     PREDICTED,
-    WEIGHT,
     Mark,
     Operand,
     admit,
@@ -66,6 +66,7 @@ from gnomon.ndarray.lazy.marks import (
     in_turn,
     known,
     may_be_noted,
+    structure_of,
 )
 from gnomon.ndarray.lazy.recorded import MOST, Position, Recorded, index_of, serve, way, ways
 from gnomon.ndarray.lazy.varying import MOST as MOST_NUMBERS
@@ -75,6 +76,7 @@ from gnomon.resource import generator
 OFTEN = 16  # times that a step comes before it is compiled, which takes as long as some hundred do
 PATIENCE = 8  # records computed in a row, before the thread rests from noting
 LONGEST = 256  # scopes of rest
+WEIGHT = 64  # of a program, beside one of each operator
 SCOPES = 8  # that are noted without gradients being asked for
 Shares = list[tuple[Place, Any]]
 Positions = list[Position]
@@ -394,17 +396,20 @@ class Record(Recorded):
 
     def _met(self, mark: Mark, operands: Sequence[Operand], key: Any, count: int) -> Any:
         """A program for a step that came `count` times before; None where it is none yet."""
-        plans = mark.plans
-        if not count:
+        plans, path = mark.plans, mark.path()
+        structure = structure_of(path, key)
+        structure.count += 1
+        if structure.count == 1:
             self._missed()
+        if not count:
             admit()
         plans[key] = count + 1
-        if count < OFTEN:
+        if count < OFTEN and not structure.is_due(OFTEN):
             return None
-        admit(WEIGHT)
         planned = load_module("gnomon.executor.recorded_step").planned
-        what = mark.path(), key, self.train, operands
-        plans[key] = found = planned(*what, partial(plans.pop, key))
+        found = planned(structure, path, key, self.train, operands, partial(plans.pop, key))
+        plans.pop(key, None)
+        STEPS.put(plans, key, found, WEIGHT + mark.count)
         return found
 
     def _done(
