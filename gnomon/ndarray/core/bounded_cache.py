@@ -25,6 +25,7 @@ class BoundedCache:
 
     def __init__(self, most: int) -> None:
         self.most = most
+        self.made = 0  # entries in all, as long as it lives
         self._entries: list[tuple[Table, Hashable, int]] = []
         self._weight = 0
         self._draw = random.Random(0)
@@ -36,6 +37,7 @@ class BoundedCache:
                 self._drop(self._draw.randrange(len(self._entries)))
             self._entries.append((table, key, weight))
             self._weight += weight
+            self.made += 1
         table[key] = value
 
     def _drop(self, place: int) -> None:
@@ -57,4 +59,4 @@ RECIPES = BoundedCache(8192)
 #: how operands of certain layouts and parameters are served quickly, below 1 KB each
 LEARNT = BoundedCache(16384)
 #: programs of steps that came often, by their operators
-STEPS = BoundedCache(32768)
+STEPS = BoundedCache(16384)

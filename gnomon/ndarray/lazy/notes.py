@@ -22,7 +22,8 @@ and goes on the tape. That is what happens where the mark has no program (yet), 
 - the program holds a value that shares no operator with the heads;
 - the train mode, the engine or a setting changes; `nd.waitall()`; more than `MOST` operators;
 - `SCOPES` scopes that record have passed without gradients being asked for.
-Where that goes on, noting is in vain: the thread rests from it for ever more records.
+Where that goes on, noting is in vain: the thread rests from it for ever more records. Where all of
+them were new, it rests no longer than new operands come: then the next ones may come again.
 
 Random numbers take their places in the sequence when an operator is noted. States that a backward
 pass changes, as moving averages, are read and written where they lie.
@@ -47,7 +48,7 @@ from gnomon.base import GnomonError, MidwayError
 from gnomon.ground.lock import load_module
 from gnomon.ground.record import put
 from gnomon.ndarray.core.array import Array
-from gnomon.ndarray.core.bounded_cache import STEPS
+from gnomon.ndarray.core.bounded_cache import LEARNT, RECIPES, STEPS
 from gnomon.ndarray.core.layout import dense
 from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.core.tape import BESIDE, FOLLOWED, NOTED, Output, Place, placed, source
@@ -76,6 +77,7 @@ from gnomon.resource import generator
 OFTEN = 16  # times that a step comes before it is compiled, which takes as long as some hundred do
 PATIENCE = 8  # records computed in a row, before the thread rests from noting
 LONGEST = 256  # scopes of rest
+NEWS = 512  # new ones in a row that are noted though, where the scope before brought nothing new
 WEIGHT = 64  # of a program, beside one of each operator
 SCOPES = 8  # that are noted without gradients being asked for
 Shares = list[tuple[Place, Any]]
@@ -106,7 +108,10 @@ class Record(Recorded):
 
     def enter(self) -> None:
         """Another scope that records begins."""
-        put(self, "is_open", not self.rest)
+        learnt = LEARNT.made + RECIPES.made
+        comes_again = learnt == self.learnt and 0 < self.news < NEWS
+        put(self, "learnt", learnt)
+        put(self, "is_open", comes_again or not self.rest)
         if self.rest:
             put(self, "rest", self.rest - 1)
         with self.own.lock:
@@ -296,11 +301,17 @@ class Record(Recorded):
             array._pending_in.materialize(array)
         return False
 
-    def _missed(self) -> None:
-        """It was noted in vain."""
+    def _missed(self, is_new: bool = False) -> None:
+        """It was noted in vain; `is_new` where nothing like it came before."""
+        put(self, "news", self.news + 1 if is_new else 0)
         put(self, "misses", self.misses + 1)
         if self.misses > PATIENCE:
             put(self, "rest", min(1 << self.misses - PATIENCE, LONGEST))
+
+    def _found(self) -> None:
+        """It was not noted in vain."""
+        for name in ("misses", "news", "rest"):
+            put(self, name, 0)
 
     def _held(self) -> tuple[int, ...]:
         """The numbers of the results that other code holds."""
@@ -389,7 +400,7 @@ class Record(Recorded):
         given = [x for x in grads if x is not None]
         shares = self._done(mark, results, key, found, given) if found else None
         if shares is not None:
-            put(self, "misses", 0)
+            self._found()
         elif self.results is results:
             self._compute()
         return shares
@@ -400,7 +411,9 @@ class Record(Recorded):
         structure = structure_of(path, key)
         structure.count += 1
         if structure.count == 1:
-            self._missed()
+            self._missed(is_new=not plans)
+        else:
+            self._found()
         if not count:
             admit()
         plans[key] = count + 1

@@ -41,8 +41,8 @@ class Recorded(Frozen):
     """
 
     __slots__ = (
-        "changes", "ctx", "drawn", "is_eager", "is_open", "mark", "misses", "noting",
-        "numbers", "operands", "own", "places", "rest", "results", "said", "scopes", "way",
+        "changes", "ctx", "drawn", "is_eager", "is_open", "learnt", "mark", "misses", "news",
+        "noting", "numbers", "operands", "own", "places", "rest", "results", "said", "scopes", "way",
         "working",
     )  # fmt: skip
 
@@ -53,8 +53,10 @@ class Recorded(Frozen):
     drawn: dict[int, list[Position]]  # of random numbers, by the number of the operator
     is_eager: bool  # the settings say so
     is_open: bool
+    learnt: int  # about operators, by all, when the last scope began
     mark: Mark
     misses: int  # how often it was computed since a program did it
+    news: int  # how often in a row, the last times, as it was new
     noting: bool
     numbers: dict[int, int]  # of operands, by the id of their arrays
     operands: list[Operand]
@@ -71,8 +73,8 @@ class Recorded(Frozen):
         put(self, "own", own)
         put(self, "ctx", None)
         put(self, "mark", EMPTY[ON_TAPE])
-        put(self, "misses", 0)
-        put(self, "rest", 0)
+        for name in ("learnt", "misses", "news", "rest"):
+            put(self, name, 0)
         put(self, "changes", -1)
         put(self, "is_open", True)
         put(self, "way", ON_TAPE)
