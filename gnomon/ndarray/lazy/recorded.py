@@ -42,8 +42,8 @@ class Recorded(Frozen):
 
     __slots__ = (
         "changes", "ctx", "drawn", "is_eager", "is_open", "learnt", "mark", "misses", "news",
-        "noting", "numbers", "operands", "own", "places", "rest", "results", "said", "scopes", "way",
-        "working",
+        "noting", "numbers", "operands", "own", "places", "rest", "results", "said", "scopes",
+        "way", "working",
     )  # fmt: skip
 
     apply: ClassVar[Callable[..., Any]]  # what applies an operator
