@@ -206,7 +206,9 @@ class Plan:
         self.shares = list(places) if len(leaves) < len(places) else []
         if self.shares:
             leaves = {}
-        self.flows = network.differentiated(operands, train).intersection(self.shares)
+        self.flows = frozenset[int]()
+        if self.shares:
+            self.flows = network.differentiated(operands, train).intersection(self.shares)
         self.moving = network.moving(operands, train)
         _check(operands, network.operands, leaves, self.moving)
         self.stores = [(k, x.grad._chunk, x.grad._offset) for k, x in leaves.items()]

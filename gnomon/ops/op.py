@@ -168,7 +168,10 @@ class Op:
         """Names of the inputs that gradients flow to; `arg0, arg1...` when their number varies."""
         if self.variadic:
             return tuple(f"arg{i}" for i in range(getattr(self, self.variadic)))
-        return tuple(n for n in self.input_names if n not in self.aux_names)
+        states = self.aux_names
+        return (
+            tuple([n for n in self.input_names if n not in states]) if states else self.input_names
+        )
 
     def auxiliary(self) -> tuple[str, ...]:
         """Names of the states: inputs the operator changes and no gradient flows to."""
