@@ -33,12 +33,16 @@ class BoundedCache:
     def put(self, table: Table, key: Hashable, value: Any, weight: int = 1) -> None:
         """Enter `value` into one of the tables."""
         if key not in table:
-            while self._entries and self._weight + weight > self.most:
+            while self._entries and not self.has_room(weight):
                 self._drop(self._draw.randrange(len(self._entries)))
             self._entries.append((table, key, weight))
             self._weight += weight
             self.made += 1
         table[key] = value
+
+    def has_room(self, weight: int) -> bool:
+        """Whether an entry that weighs so much takes the place of none."""
+        return self._weight + weight <= self.most
 
     def _drop(self, place: int) -> None:
         """Drop an entry; the last one takes its place."""

@@ -8,8 +8,9 @@ the same kinds of arrays lead to the same mark, which keeps the programs that we
 `backward` of noted arrays asks the last mark for a program of all that was noted, and of its
 gradients: a bound graph, with a planned memory, in one native call. It writes the gradients where
 they belong, and of the noted values those that the program still holds; all others are inside. A
-mark has one for what came `OFTEN` times: the same heads, variables, and held values. Nothing is
-predicted: the program is one of what did happen.
+mark has one for what came `OFTEN` times: the same heads, variables, and held values. Where what
+came as often differs in sizes alone, it has one at once, as the programs of one structure are made
+by each other. Nothing is predicted: the program is one of what did happen.
 
 Where values are asked for before that, and those of the same results were `OFTEN`, the record
 becomes one node of the tape, whose program does the same in two calls (`forwarded.py`).
@@ -52,15 +53,17 @@ from gnomon.ndarray.core.bounded_cache import LEARNT, RECIPES, STEPS
 from gnomon.ndarray.core.layout import dense
 from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.core.tape import BESIDE, FOLLOWED, NOTED, Output, Place, placed, source
-from gnomon.ndarray.lazy.forwarded import Reads, forwarded, join_on_tape, take_over
+from gnomon.ndarray.lazy.forwarded import Alike, Reads, forwarded, join_on_tape, take_over
 from gnomon.ndarray.lazy.fused import Lost
 from gnomon.ndarray.lazy.fusion_group import Own, here
 from gnomon.ndarray.lazy.infer import infer
 from gnomon.ndarray.lazy.marks import (
     EMPTY,
     PREDICTED,
+    WEIGHT,
     Mark,
     Operand,
+    Structure,
     admit,
     canonical,
     draws_of,
@@ -78,7 +81,6 @@ OFTEN = 16  # times that a step comes before it is compiled, which takes as long
 PATIENCE = 8  # records computed in a row, before the thread rests from noting
 LONGEST = 256  # scopes of rest
 NEWS = 512  # new ones in a row that are noted though, where the scope before brought nothing new
-WEIGHT = 64  # of a program, beside one of each operator
 SCOPES = 8  # that are noted without gradients being asked for
 Shares = list[tuple[Place, Any]]
 Positions = list[Position]
@@ -104,6 +106,11 @@ class Record(Recorded):
         put(self, "working", False)
         put(self, "noting", False)
 
+    @property
+    def is_new(self) -> bool:
+        """Whether something that is noted came for the first time."""
+        return self.before != Mark.made
+
     # --- noting -------------------------------------------------------------------------------
 
     def enter(self) -> None:
@@ -111,6 +118,7 @@ class Record(Recorded):
         learnt = LEARNT.made + RECIPES.made
         comes_again = learnt == self.learnt and 0 < self.news < NEWS
         put(self, "learnt", learnt)
+        put(self, "before", Mark.made)
         put(self, "is_open", comes_again or not self.rest)
         if self.rest:
             put(self, "rest", self.rest - 1)
@@ -280,16 +288,27 @@ class Record(Recorded):
                 join_on_tape(self, held, reads, arrays)
 
     def _reads(self, held: tuple[int, ...]) -> Reads | None:
-        """What is known of reads like this one; None where it did not come often, or in vain."""
+        """What is known of reads like this one; None where no program pays, or all were in vain."""
         plans, key = self.mark.plans, (held, tuple(self.places))
-        reads = plans.get(key) if held and not self.noting else None
-        if reads is not None and not reads.is_vain:
-            return reads if reads.come(self.operands) >= OFTEN else None
-        self._missed()
-        if reads is None and held and not self.noting:
+        if not held or self.noting:
+            self._missed()
+            return None
+        reads, is_first, is_new = plans.get(key), not plans, self.is_new
+        if reads is None:
             admit()
-            plans[key] = Reads(self.way == PREDICTED)
-        return None
+            alike = structure_of(self.mark.path(), key, Alike)
+            reads = plans[key] = Reads(alike, self.way == PREDICTED)
+        if reads.is_vain:
+            self._missed()
+            return None
+        if reads.planned:
+            return reads
+        is_due = reads.come(self.operands, OFTEN, is_new)
+        if reads.is_first:
+            self._missed(is_first and not reads.is_short)
+        elif not reads.is_short:
+            self._found()
+        return reads if is_due else None
 
     def materialize(self, array: Any) -> bool:
         """Have an array of the record computed; whether its value is known to be there."""
@@ -407,8 +426,8 @@ class Record(Recorded):
 
     def _met(self, mark: Mark, operands: Sequence[Operand], key: Any, count: int) -> Any:
         """A program for a step that came `count` times before; None where it is none yet."""
-        plans, path = mark.plans, mark.path()
-        structure = structure_of(path, key)
+        plans, path, is_new = mark.plans, mark.path(), self.is_new
+        structure = structure_of(path, key, Structure)
         structure.count += 1
         if structure.count == 1:
             self._missed(is_new=not plans)
@@ -417,7 +436,7 @@ class Record(Recorded):
         if not count:
             admit()
         plans[key] = count + 1
-        if count < OFTEN and not structure.is_due(OFTEN):
+        if count < OFTEN and not structure.is_due(OFTEN, is_new):
             return None
         planned = load_module("gnomon.executor.recorded_step").planned
         found = planned(structure, path, key, self.train, operands, partial(plans.pop, key))

@@ -41,13 +41,14 @@ class Recorded(Frozen):
     """
 
     __slots__ = (
-        "changes", "ctx", "drawn", "is_eager", "is_open", "learnt", "mark", "misses", "news",
-        "noting", "numbers", "operands", "own", "places", "rest", "results", "said", "scopes",
-        "way", "working",
+        "before", "changes", "ctx", "drawn", "is_eager", "is_open", "learnt", "mark", "misses",
+        "news", "noting", "numbers", "operands", "own", "places", "rest", "results", "said",
+        "scopes", "way", "working",
     )  # fmt: skip
 
     apply: ClassVar[Callable[..., Any]]  # what applies an operator
 
+    before: int  # marks that there were when the last scope began
     changes: int  # of settings, at the time that `is_eager` was found
     ctx: Any  # of all arrays
     drawn: dict[int, list[Position]]  # of random numbers, by the number of the operator
@@ -73,7 +74,7 @@ class Recorded(Frozen):
         put(self, "own", own)
         put(self, "ctx", None)
         put(self, "mark", EMPTY[ON_TAPE])
-        for name in ("learnt", "misses", "news", "rest"):
+        for name in ("before", "learnt", "misses", "news", "rest"):
             put(self, name, 0)
         put(self, "changes", -1)
         put(self, "is_open", True)
