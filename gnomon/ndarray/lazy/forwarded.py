@@ -429,7 +429,7 @@ def forwarded(
         return False
     finally:
         put(record, "working", False)
-    put(record, "misses", 0)
+    record.found()
     return True
 
 

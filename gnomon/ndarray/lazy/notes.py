@@ -49,7 +49,7 @@ from gnomon.base import GnomonError, MidwayError
 from gnomon.ground.lock import load_module
 from gnomon.ground.record import put
 from gnomon.ndarray.core.array import Array
-from gnomon.ndarray.core.bounded_cache import LEARNT, RECIPES, STEPS
+from gnomon.ndarray.core.bounded_cache import STEPS
 from gnomon.ndarray.core.layout import dense
 from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.core.tape import BESIDE, FOLLOWED, NOTED, Output, Place, placed, source
@@ -78,9 +78,6 @@ from gnomon.ndarray.lazy.varying import Called, Said, opened, varied
 from gnomon.resource import generator
 
 OFTEN = 16  # times that a step comes before it is compiled, which takes as long as some hundred do
-PATIENCE = 8  # records computed in a row, before the thread rests from noting
-LONGEST = 256  # scopes of rest
-NEWS = 512  # new ones in a row that are noted though, where the scope before brought nothing new
 SCOPES = 8  # that are noted without gradients being asked for
 Shares = list[tuple[Place, Any]]
 Positions = list[Position]
@@ -106,22 +103,11 @@ class Record(Recorded):
         put(self, "working", False)
         put(self, "noting", False)
 
-    @property
-    def is_new(self) -> bool:
-        """Whether something that is noted came for the first time."""
-        return self.before != Mark.made
-
     # --- noting -------------------------------------------------------------------------------
 
     def enter(self) -> None:
         """Another scope that records begins."""
-        learnt = LEARNT.made + RECIPES.made
-        comes_again = learnt == self.learnt and 0 < self.news < NEWS
-        put(self, "learnt", learnt)
-        put(self, "before", Mark.made)
-        put(self, "is_open", comes_again or not self.rest)
-        if self.rest:
-            put(self, "rest", self.rest - 1)
+        self.open()
         with self.own.lock:
             if self.results and not self.working and not self._held():
                 self._compute()  # nothing: no caller holds any of it
@@ -269,7 +255,7 @@ class Record(Recorded):
         """Compute what anybody can still ask for."""
         with self.own.lock:
             if self.mark.count and not self.working:
-                self._missed()
+                self.missed()
                 self._compute()
 
     def read(self) -> None:
@@ -291,7 +277,7 @@ class Record(Recorded):
         """What is known of reads like this one; None where no program pays, or all were in vain."""
         plans, key = self.mark.plans, (held, tuple(self.places))
         if not held or self.noting:
-            self._missed()
+            self.missed()
             return None
         reads, is_first, is_new = plans.get(key), not plans, self.is_new
         if reads is None:
@@ -299,15 +285,15 @@ class Record(Recorded):
             alike = structure_of(self.mark.path(), key, Alike)
             reads = plans[key] = Reads(alike, self.way == PREDICTED)
         if reads.is_vain:
-            self._missed()
+            self.missed()
             return None
         if reads.planned:
             return reads
         is_due = reads.come(self.operands, OFTEN, is_new)
         if reads.is_first:
-            self._missed(is_first and not reads.is_short)
+            self.missed(is_first and not reads.is_short)
         elif not reads.is_short:
-            self._found()
+            self.found()
         return reads if is_due else None
 
     def materialize(self, array: Any) -> bool:
@@ -319,18 +305,6 @@ class Record(Recorded):
         if type(array._pending_in) is Lost:
             array._pending_in.materialize(array)
         return False
-
-    def _missed(self, is_new: bool = False) -> None:
-        """It was noted in vain; `is_new` where nothing like it came before."""
-        put(self, "news", self.news + 1 if is_new else 0)
-        put(self, "misses", self.misses + 1)
-        if self.misses > PATIENCE:
-            put(self, "rest", min(1 << self.misses - PATIENCE, LONGEST))
-
-    def _found(self) -> None:
-        """It was not noted in vain."""
-        for name in ("misses", "news", "rest"):
-            put(self, name, 0)
 
     def _held(self) -> tuple[int, ...]:
         """The numbers of the results that other code holds."""
@@ -415,11 +389,11 @@ class Record(Recorded):
         if found.__class__ is int:
             found = self._met(mark, operands, key, found)
         elif found is None:
-            self._missed()
+            self.missed()
         given = [x for x in grads if x is not None]
         shares = self._done(mark, results, key, found, given) if found else None
         if shares is not None:
-            self._found()
+            self.found()
         elif self.results is results:
             self._compute()
         return shares
@@ -430,9 +404,9 @@ class Record(Recorded):
         structure = structure_of(path, key, Structure)
         structure.count += 1
         if structure.count == 1:
-            self._missed(is_new=not plans)
+            self.missed(is_new=not plans)
         else:
-            self._found()
+            self.found()
         if not count:
             admit()
         plans[key] = count + 1
