@@ -55,6 +55,11 @@ class Passes(Executor):
         return self._only.layout.draws.owners
 
     @property
+    def is_resized(self) -> bool:
+        """Whether programs of its graph for other sizes have told what it does."""
+        return self._only.layout.resized is not None
+
+    @property
     def is_poisoned(self) -> bool:
         """Whether what ran on it last failed."""
         return self.arena.var.failure is not None

@@ -29,7 +29,7 @@ from gnomon.ground.collector import resting
 from gnomon.ndarray.core.array import Array, of_zeros
 from gnomon.ndarray.core.layout import dense
 from gnomon.ndarray.core.tape import Leaf, passes
-from gnomon.ndarray.lazy.marks import Mark, Operand, needed
+from gnomon.ndarray.lazy.marks import Key, Mark, Operand, Structure, needed
 from gnomon.ndarray.lazy.notes import Shares
 from gnomon.ndarray.lazy.recorded import ways
 from gnomon.ops import registry
@@ -38,30 +38,24 @@ from gnomon.runtime.devices import pool
 TRIES = 4  # plans for one step whose variables move
 
 Drawn = Mapping[int, Positions]  # the random numbers of each operator that drew some
-Key = tuple[tuple[int, ...], tuple[bool, ...], tuple[int, ...], tuple[int, ...]]
 
 
 class Unplanned(GnomonError):
     """No program may do a step: its operators are applied one by one."""
 
 
-class Network:
-    """What was noted as a graph, with what an executor asks of a symbol.
+class Outline:
+    """What steps of one structure share, whatever their sizes: the graph, and its variables.
 
     `operands` are its variables by the number of the operand, `reached` those that heads depend on,
     `draws` the operators that draw random numbers. The outputs are the `losses`, so many, then the
-    values that are held, of these `layouts`.
+    values that are held. Programs of one graph learn from each other (`programs/resized.py`).
     """
-
-    name = "step"
 
     def __init__(self, path: Sequence[Mark], key: Key) -> None:
         heads, is_given, held, _ = key
-        self._path, self._heads = path, heads
         self.operands: dict[int, Node] = {}
         self.states: set[int] = set()  # those that are states of an operator
-        self._layouts: list[Any] = [x for mark in path for x in mark.layouts]
-        self.layouts = [self._layouts[k] for k in held]
         entries: dict[int, Entry] = {}
         self.draws: dict[str, int] = {}
         for number in needed(path, [*heads, *held]):
@@ -77,11 +71,33 @@ class Network:
             for number, (k, g) in enumerate(zip(heads, is_given, strict=True))
         ]
         self.losses = len(outputs)
-        followed = set(Graph(outputs).topo if outputs else ())
-        self.reached = {k for k, node in self.operands.items() if node in followed}
-        self._followed = {k for k, entry in entries.items() if entry.node in followed}
-        self._held = held
-        self._graph = Graph([*outputs, *(entries[k] for k in held)])
+        nodes = set(Graph(outputs).topo if outputs else ())
+        self.reached = {k for k, node in self.operands.items() if node in nodes}
+        self.followed = {k for k, entry in entries.items() if entry.node in nodes}
+        self.graph = Graph([*outputs, *(entries[k] for k in held)])
+
+    def _operand(self, number: int) -> Entry:
+        if number not in self.operands:
+            self.operands[number] = Node(None, f"operand{number}")
+        return Entry(self.operands[number])
+
+
+class Network:
+    """What was noted as a graph, with what an executor asks of a symbol.
+
+    The values that are held have these `layouts`.
+    """
+
+    name = "step"
+
+    def __init__(self, outline: Outline, path: Sequence[Mark], key: Key) -> None:
+        heads, _, held, _ = key
+        self._path, self._heads, self._held = path, heads, held
+        self._layouts: list[Any] = [x for mark in path for x in mark.layouts]
+        self.layouts = [self._layouts[k] for k in held]
+        self.operands, self.states, self.draws = outline.operands, outline.states, outline.draws
+        self.losses, self.reached = outline.losses, outline.reached
+        self._graph, self._followed = outline.graph, outline.followed
         if any(self._is_argument(k) for k in self.states):
             raise Unplanned("step: a state is an argument, too")
 
@@ -142,11 +158,6 @@ class Network:
             raise Unplanned("step: a state that changes is read before")
         return frozenset(found & self.states)
 
-    def _operand(self, number: int) -> Entry:
-        if number not in self.operands:
-            self.operands[number] = Node(None, f"operand{number}")
-        return Entry(self.operands[number])
-
     def list_arguments(self) -> list[str]:
         """The names of operands."""
         return [n.name for n in self._graph.arguments]
@@ -195,7 +206,9 @@ class Plan:
         self.shares = list(places) if len(leaves) < len(places) else []
         if self.shares:
             leaves = {}
-        self.flows = network.differentiated(operands, train).intersection(self.shares)
+        self.flows = frozenset[int]()
+        if self.shares:
+            self.flows = network.differentiated(operands, train).intersection(self.shares)
         self.moving = network.moving(operands, train)
         _check(operands, network.operands, leaves, self.moving)
         self.stores = [(k, x.grad._chunk, x.grad._offset) for k, x in leaves.items()]
@@ -331,15 +344,14 @@ class Planned:
 
     def __init__(
         self,
-        path: Sequence[Mark],
-        key: Key,
+        network: Network,
         train: bool,
         operands: Sequence[Operand],
         forget: Callable[..., object],
         depth: int,
         loose: Collection[int],
     ) -> None:
-        self._network, self._train, self._depth = Network(path, key), train, depth
+        self._network, self._train, self._depth = network, train, depth
         self._loose = set(loose)
         self._left = TRIES
         self._plan = self._made(operands)
@@ -359,6 +371,11 @@ class Planned:
         self._left -= 1
         with resting():
             return Plan(self._network, operands, self._train, self._loose, self._depth)
+
+    @property
+    def is_resized(self) -> bool:
+        """Whether programs for other sizes have told how it is made."""
+        return self._plan.passes.is_resized
 
     def run(
         self, operands: Sequence[Operand], grads: Sequence[Any], drawn: Drawn
@@ -418,6 +435,7 @@ def _like(layout: Any, ctx: Context) -> Any:
 
 
 def planned(
+    structure: Structure,
     path: Sequence[Mark],
     key: Key,
     train: bool,
@@ -436,9 +454,13 @@ def planned(
     """
     pool.release_all(operands[0].chunk.ctx)
     try:
-        return Planned(path, key, train, operands, forget, depth, loose)
+        outline = structure.outline = structure.outline or Outline(path, key)
+        network = Network(outline, path, key)
+        made = Planned(network, train, operands, forget, depth, loose)
     except GnomonError:
         return None
+    structure.learn(made.is_resized)
+    return made
 
 
 def _check(

@@ -251,7 +251,7 @@ def _ask_shapes(op: Any, ins: Sequence[Any], outs: Sequence[Any]) -> tuple[list[
 
 
 def _ask_types(op: Any, ins: Sequence[Any], outs: Sequence[Any]) -> tuple[list[Any], ...]:
-    return op.infer_type(ins, outs)  # type: ignore[no-any-return]
+    return derive.types_of(op, tuple(ins), tuple(outs))
 
 
 _SHAPES: Question[Shape] = Question(ShapeError, _ask_shapes, merge_shapes, show_shape)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Shapes = tuple[tuple[int, ...], ...]
 Maybe = Sequence[Expr | None]
 MaybeShapes = tuple[tuple[int, ...] | None, ...]
+MaybeTypes = tuple[DType | None, ...]
 DTypes = tuple[DType, ...]
 
 
@@ -220,7 +221,7 @@ def check_values(
 def leaves_of(op: Op, in_shapes: Shapes, in_types: DTypes) -> tuple[list[Buffer], list[Buffer]]:
     """Buffers without memory for the inputs (arguments, then states) and for the outputs."""
     args, outs, states = shapes_of(op, tuple(in_shapes), (None,) * len(op.outputs()))
-    arg_types, out_types, state_types = op.infer_type(in_types)
+    arg_types, out_types, state_types = types_of(op, tuple(in_types), ())
     inputs = map(_leaf, [*args, *states], [*arg_types, *state_types])
     return list(inputs), list(map(_leaf, outs, out_types))
 
@@ -235,6 +236,16 @@ def shapes_of(op: Op, ins: MaybeShapes, outs: MaybeShapes) -> tuple[list[Any], .
 @functools.lru_cache(maxsize=4096)
 def _shapes_of(op: Op, ins: MaybeShapes, outs: MaybeShapes, as_set: bool) -> tuple[list[Any], ...]:
     return op.infer_shape(ins, outs, zero_unknown=False)
+
+
+def types_of(op: Op, ins: MaybeTypes, outs: MaybeTypes) -> tuple[list[Any], ...]:
+    """`op.infer_type`, as `shapes_of`."""
+    return _types_of(op, ins, outs) if op.is_expression else op.infer_type(ins, outs)
+
+
+@functools.lru_cache(maxsize=1024)
+def _types_of(op: Op, ins: MaybeTypes, outs: MaybeTypes) -> tuple[list[Any], ...]:
+    return op.infer_type(ins, outs)
 
 
 def _leaf(shape: tuple[int, ...] | None, dtype: DType | None) -> Buffer:

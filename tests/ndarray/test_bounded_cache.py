@@ -59,6 +59,20 @@ def test_an_entry_put_again_takes_no_room():
     assert table == {"same": 4, "other": 0}
 
 
+def test_entries_weigh_what_they_are_said_to():
+    found, table = bounded_cache.BoundedCache(10), {}
+    for k in range(20):
+        found.put(table, k, k, 3)
+        assert len(table) == min(3, k + 1)
+        assert k in table
+        assert found.has_room(3) == (k < 2)
+    found.put(table, "large", 0, 100)
+    assert table == {"large": 0}
+    found.forget()
+    assert not table
+    assert found.has_room(10)
+
+
 FLAT = """
 import random, re
 from pathlib import Path

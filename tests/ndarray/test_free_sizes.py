@@ -27,6 +27,7 @@ COUNTED = {
     "softmax": lambda n: ([(*n, 5)], {"temperature": 2.0 if len(n) > 2 else None}),
     "log_softmax": lambda n: ([(*n, 6)], {"axis": len(n)}),
     "softmin": lambda n: ([(*n, 6)], {"axis": -1}),
+    "MakeLoss": lambda n: ([n], {"normalization": "valid", "valid_thresh": 0.5}),
     "batch_dot": lambda n: ([(3, *n[-2:]), (3, n[-1], 5)] if len(n) > 1 else [(3, n[0], 2)] * 2,
                             {"transpose_b": len(n) == 1}),
     "dot": lambda n: ([(n[-1], *n[1:]), (n[-1], 6)], {"transpose_a": True}),

@@ -303,7 +303,7 @@ def test_a_loop_that_never_repeats_stops_noting(runs):
         loss.backward()
         assert loss.asscalar() == 12 * (k + 1)
     assert not runs
-    assert notes.PATIENCE <= noted_in < 30
+    assert recorded.PATIENCE <= noted_in < 30
 
 
 def test_reads_in_the_middle_cost_a_record_each(runs):

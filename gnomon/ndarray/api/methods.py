@@ -17,6 +17,7 @@ from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.lazy.applied import applying
 from gnomon.ndarray.lazy.invoke import invoke
 from gnomon.ops import registry
+from gnomon.ops.derive import shapes_of
 from gnomon.ops.infer import normal_axis
 
 
@@ -51,8 +52,7 @@ def copied(array: Any, out: Any = None, ctx: Context | None = None) -> Any:
 def _moved(layout: Layout, name: str, **given: Any) -> tuple[Any, Layout | None]:
     """An operator that moves no element, and the layout that it gives them, if there is one."""
     op = registry.find(name).parse(given)
-    shape = tuple(op.infer_shape([layout.shape], zero_unknown=False)[1][0])
-    return op, reshaped(layout, shape)
+    return op, reshaped(layout, tuple(shapes_of(op, (layout.shape,), (None,))[1][0]))
 
 
 class Methods(Array):

@@ -26,37 +26,90 @@ from typing import Any
 from gnomon.base import GnomonError
 from gnomon.ground.lock import load_module
 from gnomon.ground.record import put
+from gnomon.ndarray.core.bounded_cache import STEPS
 from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.core.tape import Bundle, Node, Output, Place, reserved
 from gnomon.ndarray.lazy.fusion_group import FusionGroup
-from gnomon.ndarray.lazy.marks import PREDICTED, WEIGHT, Mark, Operand, admit, needed
+from gnomon.ndarray.lazy.marks import (
+    PREDICTED,
+    WEIGHT,
+    Mark,
+    Operand,
+    Structure,
+    needed,
+    structure_of,
+)
 from gnomon.ndarray.lazy.recorded import Recorded
 
 PATIENCE = 8  # nodes in a row that were opened, before no more programs are tried
+FEWEST = 8  # operators that predict, of which a program takes less time than they by themselves
 PREDICTING = -1  # the depth of programs that no gradients are asked of
 Asked = tuple[tuple[int, ...], tuple[bool, ...]]  # outputs, and whether their gradients were given
 Noted = tuple[Mark, list[Operand], tuple[int, ...], bool]  # of a record, with places and train mode
 Shares = list[tuple[Place, Any]]
 
 
+class Alike(Structure):
+    """What is known of reads that differ in sizes alone.
+
+    `asked` is what gradients were asked of the last one, and `opened` how many of their nodes in a
+    row were opened. Of predictions `seen` are the operands of the last one, `loose` the numbers of
+    those that were other arrays the time before.
+    """
+
+    __slots__ = ("asked", "loose", "opened", "seen")
+
+    def __init__(self, operators: Sequence[Any]) -> None:
+        super().__init__(operators)
+        self.asked: Asked | None = None
+        self.loose: set[int] = set()
+        self.seen: list[weakref.ref[Any]] = []
+        self.opened = 0
+
+
 class Reads:
     """What is known of records that were read like this.
 
-    `count` is how often they were, `asked` what gradients were asked of the last one, `planned` the
-    programs by that, and `opened` how many of their nodes in a row were opened. Of predictions no
-    gradients are; `seen` are the operands of the last one, `loose` the numbers of those that were
-    other arrays the time before.
+    `count` is how often they were, `planned` the programs by what gradients are asked for. Of
+    predictions none are.
     """
 
-    __slots__ = ("asked", "count", "loose", "opened", "planned", "predicts", "seen")
+    __slots__ = ("alike", "count", "planned", "predicts")
 
-    def __init__(self, predicts: bool) -> None:
-        self.predicts = predicts
-        self.asked: Asked | None = ((), ()) if predicts else None
-        self.loose: set[int] = set()
-        self.seen: list[weakref.ref[Any]] = []
-        self.count = self.opened = 0
+    def __init__(self, alike: Alike, predicts: bool) -> None:
+        self.alike, self.predicts = alike, predicts
+        if predicts:
+            alike.asked = ((), ())
+        self.count = 0
         self.planned: dict[Asked, Any] = {}
+
+    @property
+    def asked(self) -> Asked | None:
+        """What gradients were asked of the last one."""
+        return self.alike.asked
+
+    @asked.setter
+    def asked(self, asked: Asked) -> None:
+        self.alike.asked = asked
+
+    @property
+    def opened(self) -> int:
+        """How many of their nodes in a row were opened."""
+        return self.alike.opened
+
+    @opened.setter
+    def opened(self, opened: int) -> None:
+        self.alike.opened = opened
+
+    @property
+    def is_short(self) -> bool:
+        """Whether a program is of use where the same sizes come alone."""
+        return self.predicts and len(self.alike.operators) < FEWEST
+
+    @property
+    def is_first(self) -> bool:
+        """Whether no others were alike that a program pays for."""
+        return self.count == 1 if self.is_short else self.alike.count == 1
 
     @property
     def is_vain(self) -> bool:
@@ -65,11 +118,10 @@ class Reads:
 
     def program(self, held: tuple[int, ...], noted: Noted) -> Any:
         """The program for what is noted; None where there is none."""
-        asked = self.asked
+        asked, alike = self.asked, self.alike
         if asked is None:
             return None
         if asked not in self.planned:
-            admit(WEIGHT)
             mark, operands, places, train = noted
             key = tuple(held[k] for k in asked[0]), asked[1], held, places
 
@@ -77,21 +129,27 @@ class Reads:
                 self.planned.pop(asked, None)
 
             planned = load_module("gnomon.executor.recorded_step").planned
-            where = (PREDICTING, self.loose) if self.predicts else (_depth(operands),)
-            self.planned[asked] = planned(mark.path(), key, train, operands, forget, *where)
+            where = (PREDICTING, alike.loose) if self.predicts else (_depth(operands),)
+            path = mark.path()
+            structure = structure_of(path, key, Structure)
+            made = planned(structure, path, key, train, operands, forget, *where)
+            alike.trust = structure.trust
+            STEPS.put(self.planned, asked, made, WEIGHT + mark.count)
         found = self.planned.get(asked)
         if found is None:
             self.opened += 1
         return found
 
-    def come(self, operands: Sequence[Operand]) -> int:
-        """They were read once more: how often by now."""
+    def come(self, operands: Sequence[Operand], often: int, is_new: bool) -> bool:
+        """They were read once more: whether a program pays."""
+        alike = self.alike
         self.count += 1
-        if self.predicts and not self.planned:
-            seen = [ref() for ref in self.seen] + [None] * len(operands)
-            self.loose = {k for k, x in enumerate(operands) if seen[k] is not x.array}
-            self.seen = [weakref.ref(x.array) for x in operands]
-        return self.count
+        alike.count += 1
+        if self.predicts:
+            seen = [ref() for ref in alike.seen] + [None] * len(operands)
+            alike.loose = {k for k, x in enumerate(operands) if seen[k] is not x.array}
+            alike.seen = [weakref.ref(x.array) for x in operands]
+        return self.count > often or (alike.is_due(often, is_new) and not self.is_short)
 
 
 def _depth(operands: Sequence[Operand]) -> int:
@@ -372,7 +430,7 @@ def forwarded(
         return False
     finally:
         put(record, "working", False)
-    put(record, "misses", 0)
+    record.found()
     return True
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from gnomon.base import ShapeError, complaint
 from gnomon.ndarray.core.layout import Layout
-from gnomon.ops.derive import shapes_of
+from gnomon.ops.derive import shapes_of, types_of
 from gnomon.ops.infer import check_count
 
 
@@ -20,8 +20,8 @@ def infer(
     check_count(op.name, op.inputs(), len(inputs))
     outs = tuple([x.shape for x in given]) if given else (None,) * len(op.outputs())
     _, shapes, state_shapes = shapes_of(op, tuple([x.shape for x in arguments]), outs)
-    out_types = [x._dtype for x in given or ()]
-    _, types, state_types = op.infer_type([x.dtype for x in arguments], out_types)
+    out_types = tuple([x._dtype for x in given or ()])
+    _, types, state_types = types_of(op, tuple([x.dtype for x in arguments]), out_types)
     for name, shape, dtype in zip(op.outputs(), shapes, types, strict=True):
         if shape is None or dtype is None or min(shape, default=0) < 0:
             raise ShapeError(complaint(op.name, name, "a shape that the inputs decide", shape))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from gnomon.dtype import int64
 from gnomon.expr.node import Buffer
 from gnomon.ground.record import Frozen, put
 from gnomon.native.words import whole
 from gnomon.ndarray.core.array import Array
+from gnomon.ndarray.core.bounded_cache import STEPS
 from gnomon.ndarray.core.chunk import Chunk
 from gnomon.ndarray.core.layout import Layout
 from gnomon.ndarray.core.tape import Place
@@ -18,8 +19,12 @@ from gnomon.ndarray.lazy.recipe import Draws
 from gnomon.ops.asking import parameters
 from gnomon.ops.op import Op
 
-KEPT = 1 << 14  # marks in all, of which a program counts as some; beyond, they are learnt anew
-WEIGHT = 64
+KEPT = 1 << 15  # marks in all; beyond, they are learnt anew
+WEIGHT = 64  # of a program, beside one of each operator
+TRUST = 5  # programs of a structure that are made the usual way for steps that did not come often
+
+#: heads, which of these were given gradients, values that are held, and the operands' variables
+Key = tuple[tuple[int, ...], tuple[bool, ...], tuple[int, ...], tuple[int, ...]]
 
 
 @whole
@@ -123,8 +128,52 @@ def admit(weight: int = 1) -> None:
     if Mark.made > KEPT:
         Mark.made = 0
         _alike.clear()
+        _structures.clear()
         for mark in EMPTY:
             mark.after.clear()
+
+
+class Structure:
+    """What steps share that differ in sizes alone: operators, and which results these read.
+
+    `count` is how often one came, `outline` what programs share (`executor/recorded_step.py`). The
+    first of these are made the usual way, which tells of those for other sizes: they take a
+    fraction of that. `trust` falls with each one of the usual way, and rises with others.
+    """
+
+    __slots__ = ("count", "operators", "outline", "trust")
+
+    def __init__(self, operators: Sequence[Any]) -> None:
+        self.operators = operators  # alive, so that no others have their identities
+        self.count, self.trust = 0, TRUST
+        self.outline: Any = None
+
+    def is_due(self, often: int, is_new: bool) -> bool:
+        """Whether a program pays for a step that did not come often itself.
+
+        It does where its operators on such operands are new, too. Else it may have had one, for
+        which there was no room.
+        """
+        has_room = is_new or STEPS.has_room(WEIGHT + len(self.operators))
+        return self.count > often and self.trust > 0 and has_room
+
+    def learn(self, by_others: bool) -> None:
+        """A program was made, by those for other sizes or not."""
+        self.trust = min(self.trust + 1, TRUST) if by_others else self.trust - 1
+
+
+S = TypeVar("S", bound=Structure)
+_structures: dict[Any, Any] = {}
+
+
+def structure_of(path: Sequence[Mark], key: Any, kind: type[S]) -> S:
+    """The structure of what was noted and asked for by `key`, of a kind that is always the same."""
+    says = [(id(m.op), m.operands, m.results, m.is_random) for m in path]
+    what = tuple(says), key
+    found: S | None = _structures.get(what)
+    if found is None:
+        found = _structures[what] = kind([mark.op for mark in path])
+    return found
 
 
 def may_be_noted(op: Any) -> bool:

@@ -8,8 +8,9 @@ the same kinds of arrays lead to the same mark, which keeps the programs that we
 `backward` of noted arrays asks the last mark for a program of all that was noted, and of its
 gradients: a bound graph, with a planned memory, in one native call. It writes the gradients where
 they belong, and of the noted values those that the program still holds; all others are inside. A
-mark has one for what came `OFTEN` times: the same heads, variables, and held values. Nothing is
-predicted: the program is one of what did happen.
+mark has one for what came `OFTEN` times: the same heads, variables, and held values. Where what
+came as often differs in sizes alone, it has one at once, as the programs of one structure are made
+by each other. Nothing is predicted: the program is one of what did happen.
 
 Where values are asked for before that, and those of the same results were `OFTEN`, the record
 becomes one node of the tape, whose program does the same in two calls (`forwarded.py`).
@@ -22,7 +23,8 @@ and goes on the tape. That is what happens where the mark has no program (yet), 
 - the program holds a value that shares no operator with the heads;
 - the train mode, the engine or a setting changes; `nd.waitall()`; more than `MOST` operators;
 - `SCOPES` scopes that record have passed without gradients being asked for.
-Where that goes on, noting is in vain: the thread rests from it for ever more records.
+Where that goes on, noting is in vain: the thread rests from it for ever more records. Where all of
+them were new, it rests no longer than new operands come: then the next ones may come again.
 
 Random numbers take their places in the sequence when an operator is noted. States that a backward
 pass changes, as moving averages, are read and written where they lie.
@@ -47,10 +49,11 @@ from gnomon.base import GnomonError, MidwayError
 from gnomon.ground.lock import load_module
 from gnomon.ground.record import put
 from gnomon.ndarray.core.array import Array
+from gnomon.ndarray.core.bounded_cache import STEPS
 from gnomon.ndarray.core.layout import dense
 from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.core.tape import BESIDE, FOLLOWED, NOTED, Output, Place, placed, source
-from gnomon.ndarray.lazy.forwarded import Reads, forwarded, join_on_tape, take_over
+from gnomon.ndarray.lazy.forwarded import Alike, Reads, forwarded, join_on_tape, take_over
 from gnomon.ndarray.lazy.fused import Lost
 from gnomon.ndarray.lazy.fusion_group import Own, here
 from gnomon.ndarray.lazy.infer import infer
@@ -60,12 +63,14 @@ from gnomon.ndarray.lazy.marks import (
     WEIGHT,
     Mark,
     Operand,
+    Structure,
     admit,
     canonical,
     draws_of,
     in_turn,
     known,
     may_be_noted,
+    structure_of,
 )
 from gnomon.ndarray.lazy.recorded import MOST, Position, Recorded, index_of, serve, way, ways
 from gnomon.ndarray.lazy.varying import MOST as MOST_NUMBERS
@@ -73,8 +78,6 @@ from gnomon.ndarray.lazy.varying import Called, Said, opened, varied
 from gnomon.resource import generator
 
 OFTEN = 16  # times that a step comes before it is compiled, which takes as long as some hundred do
-PATIENCE = 8  # records computed in a row, before the thread rests from noting
-LONGEST = 256  # scopes of rest
 SCOPES = 8  # that are noted without gradients being asked for
 Shares = list[tuple[Place, Any]]
 Positions = list[Position]
@@ -104,9 +107,7 @@ class Record(Recorded):
 
     def enter(self) -> None:
         """Another scope that records begins."""
-        put(self, "is_open", not self.rest)
-        if self.rest:
-            put(self, "rest", self.rest - 1)
+        self.open()
         with self.own.lock:
             if self.results and not self.working and not self._held():
                 self._compute()  # nothing: no caller holds any of it
@@ -255,7 +256,7 @@ class Record(Recorded):
         """Compute what anybody can still ask for."""
         with self.own.lock:
             if self.mark.count and not self.working:
-                self._missed()
+                self.missed()
                 self._compute()
 
     def read(self) -> None:
@@ -274,16 +275,27 @@ class Record(Recorded):
                 join_on_tape(self, held, reads, arrays)
 
     def _reads(self, held: tuple[int, ...]) -> Reads | None:
-        """What is known of reads like this one; None where it did not come often, or in vain."""
+        """What is known of reads like this one; None where no program pays, or all were in vain."""
         plans, key = self.mark.plans, (held, tuple(self.places))
-        reads = plans.get(key) if held and not self.noting else None
-        if reads is not None and not reads.is_vain:
-            return reads if reads.come(self.operands) >= OFTEN else None
-        self._missed()
-        if reads is None and held and not self.noting:
+        if not held or self.noting:
+            self.missed()
+            return None
+        reads, is_first, is_new = plans.get(key), not plans, self.is_new
+        if reads is None:
             admit()
-            plans[key] = Reads(self.way == PREDICTED)
-        return None
+            alike = structure_of(self.mark.path(), key, Alike)
+            reads = plans[key] = Reads(alike, self.way == PREDICTED)
+        if reads.is_vain:
+            self.missed()
+            return None
+        if reads.planned:
+            return reads
+        is_due = reads.come(self.operands, OFTEN, is_new)
+        if reads.is_first:
+            self.missed(is_first and not reads.is_short)
+        elif not reads.is_short:
+            self.found()
+        return reads if is_due else None
 
     def materialize(self, array: Any) -> bool:
         """Have an array of the record computed; whether its value is known to be there."""
@@ -294,12 +306,6 @@ class Record(Recorded):
         if type(array._pending_in) is Lost:
             array._pending_in.materialize(array)
         return False
-
-    def _missed(self) -> None:
-        """It was noted in vain."""
-        put(self, "misses", self.misses + 1)
-        if self.misses > PATIENCE:
-            put(self, "rest", min(1 << self.misses - PATIENCE, LONGEST))
 
     def _held(self) -> tuple[int, ...]:
         """The numbers of the results that other code holds."""
@@ -384,28 +390,33 @@ class Record(Recorded):
         if found.__class__ is int:
             found = self._met(mark, operands, key, found)
         elif found is None:
-            self._missed()
+            self.missed()
         given = [x for x in grads if x is not None]
         shares = self._done(mark, results, key, found, given) if found else None
         if shares is not None:
-            put(self, "misses", 0)
+            self.found()
         elif self.results is results:
             self._compute()
         return shares
 
     def _met(self, mark: Mark, operands: Sequence[Operand], key: Any, count: int) -> Any:
         """A program for a step that came `count` times before; None where it is none yet."""
-        plans = mark.plans
+        plans, path, is_new = mark.plans, mark.path(), self.is_new
+        structure = structure_of(path, key, Structure)
+        structure.count += 1
+        if structure.count == 1:
+            self.missed(is_new=not plans)
+        else:
+            self.found()
         if not count:
-            self._missed()
             admit()
         plans[key] = count + 1
-        if count < OFTEN:
+        if count < OFTEN and not structure.is_due(OFTEN, is_new):
             return None
-        admit(WEIGHT)
         planned = load_module("gnomon.executor.recorded_step").planned
-        what = mark.path(), key, self.train, operands
-        plans[key] = found = planned(*what, partial(plans.pop, key))
+        found = planned(structure, path, key, self.train, operands, partial(plans.pop, key))
+        plans.pop(key, None)
+        STEPS.put(plans, key, found, WEIGHT + mark.count)
         return found
 
     def _done(

@@ -12,10 +12,9 @@ from __future__ import annotations
 
 from gnomon.ground.record import put
 from gnomon.ndarray.core.mode import mode
+from gnomon.ndarray.lazy.forwarded import FEWEST
 from gnomon.ndarray.lazy.fusion_group import here
 from gnomon.ndarray.lazy.notes import end_predictions
-
-FEWEST = 8  # operators, of which a program takes less time than they do by themselves
 
 
 class Predicted:

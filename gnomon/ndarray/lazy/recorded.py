@@ -18,6 +18,7 @@ from gnomon.ground.record import Frozen, put
 from gnomon.native.serve import served
 from gnomon.native.words import Parts, native, new, whole
 from gnomon.ndarray.core.array import Array, pending_in
+from gnomon.ndarray.core.bounded_cache import LEARNT, RECIPES
 from gnomon.ndarray.core.chunk import Chunk
 from gnomon.ndarray.core.mode import is_recording, is_training
 from gnomon.ndarray.core.tape import NOTED, Leaf, source
@@ -27,6 +28,9 @@ from gnomon.ndarray.lazy.varying import Called, Said, numbered, varied
 from gnomon.runtime.once import once
 
 MOST = 4096  # operators in a record
+PATIENCE = 8  # records computed in a row, before the thread rests from noting
+LONGEST = 256  # scopes of rest
+NEWS = 512  # new ones in a row that are noted though, where the scope before brought nothing new
 
 Lies = tuple[int, Chunk, int]  # the number of an operand, and where it lies, or its gradient does
 Position = tuple[int, int]  # see `resource.Generator.reserve`
@@ -41,20 +45,23 @@ class Recorded(Frozen):
     """
 
     __slots__ = (
-        "changes", "ctx", "drawn", "is_eager", "is_open", "mark", "misses", "noting",
-        "numbers", "operands", "own", "places", "rest", "results", "said", "scopes", "way",
-        "working",
+        "before", "changes", "ctx", "drawn", "is_eager", "is_open", "learnt", "mark", "misses",
+        "news", "noting", "numbers", "operands", "own", "places", "rest", "results", "said",
+        "scopes", "way", "working",
     )  # fmt: skip
 
     apply: ClassVar[Callable[..., Any]]  # what applies an operator
 
+    before: int  # marks that there were when the last scope began
     changes: int  # of settings, at the time that `is_eager` was found
     ctx: Any  # of all arrays
     drawn: dict[int, list[Position]]  # of random numbers, by the number of the operator
     is_eager: bool  # the settings say so
     is_open: bool
+    learnt: int  # about operators, by all, when the last scope began
     mark: Mark
     misses: int  # how often it was computed since a program did it
+    news: int  # how often in a row, the last times, as it was new
     noting: bool
     numbers: dict[int, int]  # of operands, by the id of their arrays
     operands: list[Operand]
@@ -71,8 +78,8 @@ class Recorded(Frozen):
         put(self, "own", own)
         put(self, "ctx", None)
         put(self, "mark", EMPTY[ON_TAPE])
-        put(self, "misses", 0)
-        put(self, "rest", 0)
+        for name in ("before", "learnt", "misses", "news", "rest"):
+            put(self, name, 0)
         put(self, "changes", -1)
         put(self, "is_open", True)
         put(self, "way", ON_TAPE)
@@ -94,6 +101,33 @@ class Recorded(Frozen):
         put(self, "drawn", {})
         put(self, "said", {})
         put(self, "scopes", 0)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether something that is noted came for the first time."""
+        return self.before != Mark.made
+
+    def open(self) -> None:
+        """Another scope begins: note in it, but where the thread rests."""
+        learnt = LEARNT.made + RECIPES.made
+        comes_again = learnt == self.learnt and 0 < self.news < NEWS
+        put(self, "learnt", learnt)
+        put(self, "before", Mark.made)
+        put(self, "is_open", comes_again or not self.rest)
+        if self.rest:
+            put(self, "rest", self.rest - 1)
+
+    def missed(self, is_new: bool = False) -> None:
+        """It was noted in vain; `is_new` where nothing like it came before."""
+        put(self, "news", self.news + 1 if is_new else 0)
+        put(self, "misses", self.misses + 1)
+        if self.misses > PATIENCE:
+            put(self, "rest", min(1 << self.misses - PATIENCE, LONGEST))
+
+    def found(self) -> None:
+        """It was not noted in vain."""
+        for name in ("misses", "news", "rest"):
+            put(self, name, 0)
 
     def note_opened(self, op: Any, arrays: Sequence[Any]) -> Any:
         """As `native_note`, of an operator that was noted here with its numbers as operands."""

@@ -7,6 +7,7 @@ from typing import Any
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr
 from gnomon.ops.create import full
+from gnomon.ops.infer import Free, Shape
 from gnomon.ops.nn.softmax_output import NORMALIZATIONS
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import param
@@ -22,6 +23,9 @@ class MakeLoss(Op):
     normalization: str = param(
         "null", choices=NORMALIZATIONS, doc="What the gradient is divided by."
     )
+
+    def free(self, data: Shape) -> Free:
+        return Free(data, data[:1] if self.normalization == "batch" else ())
 
     def forward(self, data: Expr) -> Expr:
         return fn.identity(data)
