@@ -2,7 +2,7 @@
 
 A gradient node reads what its expression reads, of the gradients of the outputs, the inputs and
 the outputs, and nothing else: what no gradient reads may be freed early. Gradients that come from
-several readers are added up; where none comes, nothing is computed.
+several readers are added up; where none comes, states change and nothing else is computed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class Flow:
 
     `gives` says of each argument whether a gradient flows to it from those of the outputs; what
     computes them reads `reads`. `changes` says whether states may change then, which is to be done
-    even where no gradient comes. For an operator `flow_of` says it, for other parts who made them.
+    even where no gradient comes. That of an operator is `flow_of`; that of a function, a compiled
+    block or a recorded step is said where it is made. This module asks for it, and the tape.
     """
 
     gives: tuple[bool, ...]

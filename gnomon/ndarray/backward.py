@@ -1,9 +1,10 @@
 """backward: gradients follow the tape from heads to leaves.
 
-Nodes are visited in descending number, so each has all its gradients when its turn comes. Each
-gradient is one recipe, of what the node kept. A leaf that is read once gets its gradient written
-where it belongs; shares of several readers are added up first. The tape lets go of its arrays
-behind the visit, unless it is to be followed again.
+Nodes are visited in descending number, so each has all its gradients when its turn comes. A node's
+`flow` says where its gradients go, and whether it is visited though none comes, as states change.
+Each gradient is one recipe, of what the node kept (`derivative.py`). A leaf that is read once gets
+its gradient written where it belongs; shares of several readers are added up first. The tape lets
+go of its arrays behind the visit, unless it is to be followed again.
 """
 
 from __future__ import annotations

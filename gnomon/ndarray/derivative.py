@@ -1,4 +1,8 @@
-"""derivative: what one recorded operator sends on, as arrays or on the tape again."""
+"""derivative: what one node of the tape sends on, as arrays or on the tape again.
+
+`backward.py` asks `of` for it; `remote/way.py` computes operators' gradients on GPUs, with the help
+of the parts here.
+"""
 
 from __future__ import annotations
 
