@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from gnomon.base import GnomonError, ParamError, ShapeError, check_kind, complaint, shown
+from gnomon.graph.gradient import Flow
 from gnomon.ground.lock import load_module
 from gnomon.ground.record import put
 from gnomon.ndarray import backward as _backward
@@ -275,13 +276,13 @@ class Function:
         places = [source(x) if isinstance(x, Array) else None for x in inputs]
         if mode.recording and any(place is not None for place in places):
             self._used = True
-            gives = [place is not None for place in places]
+            flow = Flow(tuple([place is not None for place in places]))
             kinds = [(x._layout, x.context) for x in outputs]
             likes = [
                 (x.shape, x.dtype, x.context) if isinstance(x, Array) else None for x in inputs
             ]
             call = Call(lambda *grads: self._gradients(likes, grads))
-            node = Node(call, places, gives, (), kinds)
+            node = Node(call, places, flow, (), kinds)
             for k, x in enumerate(outputs):
                 put(x, "_tape", Output(node, k))
         return outputs[0] if isinstance(found, Array) else outputs

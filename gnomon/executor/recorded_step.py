@@ -23,7 +23,7 @@ from gnomon.executor.network import Bound
 from gnomon.executor.passes import Passes
 from gnomon.executor.programs.draws import Positions
 from gnomon.executor.train_step import Gift
-from gnomon.graph.gradient import look
+from gnomon.graph.gradient import Flow, flow_of
 from gnomon.graph.node import Entry, Graph, Node
 from gnomon.ground.collector import resting
 from gnomon.ndarray.core.array import Array, of_zeros
@@ -85,13 +85,23 @@ class Outline:
 class Network:
     """What was noted as a graph, with what an executor asks of a symbol.
 
-    The values that are held have these `layouts`.
+    The values that are held have these `layouts`; `constants` tells of each whether it is a
+    constant once the gradients were computed. `flow` is that of gradients of the heads to all
+    operands of the record; the states that may change with them are `moving`.
     """
 
     name = "step"
 
-    def __init__(self, outline: Outline, path: Sequence[Mark], key: Key) -> None:
+    def __init__(
+        self,
+        outline: Outline,
+        path: Sequence[Mark],
+        key: Key,
+        operands: Sequence[Operand],
+        train: bool,
+    ) -> None:
         heads, _, held, _ = key
+        self.train = train
         self._path, self._heads, self._held = path, heads, held
         self._layouts: list[Any] = [x for mark in path for x in mark.layouts]
         self.layouts = [self._layouts[k] for k in held]
@@ -100,12 +110,14 @@ class Network:
         self._graph, self._followed = outline.graph, outline.followed
         if any(self._is_argument(k) for k in self.states):
             raise Unplanned("step: a state is an argument, too")
+        self.constants = self._constants()
+        self.flow, self.moving = self._flow(operands)
 
     def _is_argument(self, number: int) -> bool:
         """Whether an operand is read otherwise than as a state."""
         return any(~number in mark.operands[: len(mark.op.arguments())] for mark in self._path)
 
-    def constants(self) -> list[bool]:
+    def _constants(self) -> list[bool]:
         """Which of the values that are held are constants once the gradients were computed.
 
         Those that heads depend on. Gradients of the others are refused from then on, even where
@@ -123,40 +135,30 @@ class Network:
             raise Unplanned("step: a value is held that no head shares an operator with")
         return [not self._heads or k in self._followed for k in self._held]
 
-    def _differentiated(
-        self, mark: Mark, operands: Sequence[Operand], train: bool
-    ) -> tuple[list[int], bool]:
-        """The numbers of the inputs of an operator that its gradients flow to, and whether its
-        states change with them."""
-        numbers = mark.operands[: len(mark.op.arguments())]
-        inputs = [self._layouts[k] if k >= 0 else operands[~k].layout for k in numbers]
-        shapes, types = tuple(x.shape for x in inputs), tuple(x.dtype for x in inputs)
-        needs, gives = look(mark.op, shapes, types, (True,) * len(inputs), train)
-        pairs = zip(numbers, gives, strict=True)
-        return [k for k, given in pairs if given], bool(needs.states)
-
-    def differentiated(self, operands: Sequence[Operand], train: bool) -> frozenset[int]:
-        """The numbers of the operands that gradients of the heads flow to."""
-        found = set(self._heads)
-        for mark in reversed(self._path):
-            if not found.isdisjoint(range(mark.first, mark.results)):
-                found.update(self._differentiated(mark, operands, train)[0])
-        return frozenset(~k for k in found if k < 0)
-
-    def moving(self, operands: Sequence[Operand], train: bool) -> frozenset[int]:
-        """The numbers of the states that a backward pass may change.
+    def _flow(self, operands: Sequence[Operand]) -> tuple[Flow, frozenset[int]]:
+        """How gradients of the heads flow through all operators, and the states that may change.
 
         Raises:
             Unplanned: one of them is read before, by another operator.
         """
-        found, kept = set[int](), set[int]()
-        for mark in self._path if self._heads and self.states else ():
-            changed = self._differentiated(mark, operands, train)[1]
-            states = mark.operands[len(mark.op.arguments()) :]
-            (found if changed else kept).update(~k for k in states)
-        if found & kept:
+        found, moving, kept = set(self._heads), set[int](), set[int]()
+        for mark in reversed(self._path) if self._heads else ():
+            count = len(mark.op.arguments())
+            arguments = mark.operands[:count]
+            states = self.states.intersection(~k for k in mark.operands[count:])
+            is_reached = not found.isdisjoint(range(mark.first, mark.results))
+            if not (is_reached or states):
+                continue
+            inputs = [self._layouts[k] if k >= 0 else operands[~k].layout for k in arguments]
+            shapes, types = tuple(x.shape for x in inputs), tuple(x.dtype for x in inputs)
+            flow = flow_of(mark.op, shapes, types, (True,) * count, self.train)
+            if is_reached:
+                found.update(k for k, given in zip(arguments, flow.gives, strict=True) if given)
+            (moving if flow.changes else kept).update(states)
+        if moving & kept:
             raise Unplanned("step: a state that changes is read before")
-        return frozenset(found & self.states)
+        gives = tuple(~k in found for k in range(len(operands)))
+        return Flow(gives, len(moving) > 0), frozenset(moving)
 
     def list_arguments(self) -> list[str]:
         """The names of operands."""
@@ -181,22 +183,15 @@ class Plan:
 
     `stays` are the numbers of operands with where they lie, `stores` those with where their
     gradients do, `read` all that are on the tape. Where operands are results on the tape, gradients
-    are `shares`, stored nowhere: those of `flows` are computed, and no gradient flows to the
-    others. `moving` are the states that the backward pass may change, where they lie. `constants`
-    tells of the values that are held whether they are constants behind the gradients. `turn` counts
-    forward passes, `depth` is as for `_arena`.
+    are `shares`, stored nowhere; those that no gradient flows to have none. `flow`, `moving` and
+    `constants` are as for `Network`. `turn` counts forward passes, `depth` is as for `_arena`.
     """
 
     def __init__(
-        self,
-        network: Network,
-        operands: Sequence[Operand],
-        train: bool,
-        loose: Collection[int],
-        depth: int,
+        self, network: Network, operands: Sequence[Operand], loose: Collection[int], depth: int
     ) -> None:
-        self.layouts = network.layouts
-        self.constants = network.constants()
+        self.layouts, self.constants = network.layouts, network.constants
+        self.flow, self.moving = network.flow, network.moving
         self.turn, self.depth = 0, depth
         self.ctx = operands[0].chunk.ctx
         arguments = [k for k in network.operands if k in network.reached - network.states]
@@ -206,10 +201,6 @@ class Plan:
         self.shares = list(places) if len(leaves) < len(places) else []
         if self.shares:
             leaves = {}
-        self.flows = frozenset[int]()
-        if self.shares:
-            self.flows = network.differentiated(operands, train).intersection(self.shares)
-        self.moving = network.moving(operands, train)
         _check(operands, network.operands, leaves, self.moving)
         self.stores = [(k, x.grad._chunk, x.grad._offset) for k, x in leaves.items()]
         self.stays = [
@@ -221,7 +212,7 @@ class Plan:
         if not fixed.issuperset(self.moving):
             raise Unplanned("step: a state that changes does not stay where it lies")
         self.fed = [k for k in network.operands if k not in fixed]
-        self.passes, self._shared = self._bound(network, operands, leaves, train)
+        self.passes, self._shared = self._bound(network, operands, leaves)
         self._draws: list[tuple[int, int]] = []  # the operator of each draw, and which of its
         for k, name in enumerate(self.passes.draws):
             if name not in network.draws:
@@ -229,11 +220,7 @@ class Plan:
             self._draws.append((network.draws[name], self.passes.draws[:k].count(name)))
 
     def _bound(
-        self,
-        network: Network,
-        operands: Sequence[Operand],
-        leaves: dict[int, Leaf],
-        train: bool,
+        self, network: Network, operands: Sequence[Operand], leaves: dict[int, Leaf]
     ) -> tuple[Passes, list[tuple[int, Any]]]:
         """The executor, and those of its gradients that are shares, with their operands."""
         args: dict[Node, Any] = {}
@@ -248,11 +235,11 @@ class Plan:
                 args[node] = self._input(x.layout)
             if k in leaves:
                 grads[node], requests[node] = leaves[k].grad._detached(), leaves[k].req
-            elif k in self.flows:
-                layout = x.layout
-                grads[node] = of_zeros(layout.shape, layout.dtype, self.ctx)
+            elif k in self.shares and (self.flow.gives[k] or self.flow.changes):
+                grads[node] = of_zeros(x.layout.shape, x.layout.dtype, self.ctx)
                 requests[node] = "write"
-                shares.append((k, grads[node]))
+                if self.flow.gives[k]:  # if not, states between it and the heads change
+                    shares.append((k, grads[node]))
         order = network._graph.arguments
         bound = Bound(
             [args[n] for n in order],
@@ -261,7 +248,7 @@ class Plan:
             [requests.get(n, "null") for n in order],
         )
         inputs = [args[network.operands[k]] for k in self.fed]
-        arena = _arena(self.ctx, self.depth)
+        train, arena = network.train, _arena(self.ctx, self.depth)
         return Passes(network, self.ctx, bound, inputs, train, arena, network.losses), shares
 
     def _input(self, layout: Any) -> Any:
@@ -323,7 +310,7 @@ class Plan:
 
     def _shares(self, operands: Sequence[Operand]) -> dict[int, Any]:
         """New arrays for the gradients that are stored nowhere, by operand."""
-        return {k: _like(operands[k].layout, self.ctx) for k in self.flows}
+        return {k: _like(operands[k].layout, self.ctx) for k, _ in self._shared}
 
     def _into(self, shares: Mapping[int, Any]) -> list[Gift]:
         """The gradients that are shares, and where they are copied."""
@@ -345,18 +332,16 @@ class Planned:
     def __init__(
         self,
         network: Network,
-        train: bool,
         operands: Sequence[Operand],
         forget: Callable[..., object],
         depth: int,
         loose: Collection[int],
     ) -> None:
-        self._network, self._train, self._depth = network, train, depth
-        self._loose = set(loose)
+        self._network, self._loose, self._depth = network, set(loose), depth
         self._left = TRIES
         self._plan = self._made(operands)
         owners: list[Any] = [x.place for x in operands if isinstance(x.place, Leaf)]
-        if not self._network.losses:
+        if not network.losses:
             owners = [operands[k].array for k, _, _ in self._plan.stays]
         self._refs = [weakref.ref(owner, forget) for owner in owners]
 
@@ -370,7 +355,7 @@ class Planned:
             raise Unplanned("step: its variables move each time")
         self._left -= 1
         with resting():
-            return Plan(self._network, operands, self._train, self._loose, self._depth)
+            return Plan(self._network, operands, self._loose, self._depth)
 
     @property
     def is_resized(self) -> bool:
@@ -455,8 +440,8 @@ def planned(
     pool.release_all(operands[0].chunk.ctx)
     try:
         outline = structure.outline = structure.outline or Outline(path, key)
-        network = Network(outline, path, key)
-        made = Planned(network, train, operands, forget, depth, loose)
+        network = Network(outline, path, key, operands, train)
+        made = Planned(network, operands, forget, depth, loose)
     except GnomonError:
         return None
     structure.learn(made.is_resized)

@@ -2,7 +2,7 @@
 
 A gradient node reads what its expression reads, of the gradients of the outputs, the inputs and
 the outputs, and nothing else: what no gradient reads may be freed early. Gradients that come from
-several readers are added up; where none comes, nothing is computed.
+several readers are added up; where none comes, states change and nothing else is computed.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from gnomon.dtype import DType
 from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.walk import postorder
 from gnomon.graph.node import Entry, Graph, Node, search
-from gnomon.ground.record import record
+from gnomon.ground.record import cached_property, record
 from gnomon.ops import registry
-from gnomon.ops.derive import Needs, check_values, leaves_of
+from gnomon.ops.derive import Needs, among, check_values, leaves_of
 from gnomon.ops.host import check_differentiable
 from gnomon.ops.op import Op
 
@@ -29,19 +29,37 @@ Types = tuple[DType, ...]
 SUM_AT_ONCE = 8  # more gradients than that are added up as they come, to let go of them
 
 
+@record()
+class Flow:
+    """How gradients flow through a part of what is differentiated, and what happens beside that.
+
+    `gives` says of each argument whether a gradient flows to it from those of the outputs; what
+    computes them reads `reads`. `changes` says whether states may change then, which is to be done
+    even where no gradient comes. That of an operator is `flow_of`; that of a function, a compiled
+    block or a recorded step is said where it is made. This module asks for it, and the tape.
+    """
+
+    gives: tuple[bool, ...]
+    changes: bool = False
+    reads: Needs = Needs((), (), ())
+
+    @property
+    def leads(self) -> bool:
+        """Whether anything is to be done behind the outputs."""
+        return self.changes or True in self.gives
+
+
 @record(slots=False)
 class Gradient:
-    """The operator whose outputs are the gradients of the arguments of `op`.
+    """The operator whose outputs are the gradients of the arguments of `op`, as `flow` says.
 
-    It reads `needs`; what it does not read is known by shape and dtype alone. `gives` says which
-    of the gradients there are (empty: all). States that a backward pass changes are its own.
+    What it does not read is known by shape and dtype alone. States that it changes are its own.
     """
 
     op: Any
-    needs: Needs
+    flow: Flow
     shapes: tuple[Shapes, Shapes]  # of the inputs, of the outputs
     types: tuple[Types, Types]
-    gives: tuple[bool, ...] = ()
 
     @property
     def name(self) -> str:
@@ -74,29 +92,31 @@ class Gradient:
 
     def arguments(self) -> tuple[str, ...]:
         """Names of what it reads and leaves as it is."""
-        ins, outs = self.op.inputs(), self.op.outputs()
-        grads = (f"{outs[k]}_grad" for k in self.needs.out_grads)
-        return (
-            *grads,
-            *(ins[k] for k in self.needs.inputs),
-            *(outs[k] for k in self.needs.outputs),
-        )
+        ins, outs, reads = self.op.inputs(), self.op.outputs(), self.flow.reads
+        grads = (f"{outs[k]}_grad" for k in reads.out_grads)
+        return (*grads, *(ins[k] for k in reads.inputs), *(outs[k] for k in reads.outputs))
 
     def auxiliary(self) -> tuple[str, ...]:
         """Names of the states that it changes."""
-        return tuple(self.op.inputs()[k] for k in self.needs.states)
+        return tuple(self.op.inputs()[k] for k in self.states)
+
+    @cached_property
+    def states(self) -> range:
+        """The numbers of the inputs of `op` that it changes: all of its states, or none."""
+        count = len(self.shapes[0])
+        return range(len(self.flow.gives) if self.flow.changes else count, count)
 
     def parts(self, inputs: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
         """`inputs` as gradients of outputs, inputs, outputs of `op`; None where nothing is read."""
-        found = iter(inputs)
+        found, reads = iter(inputs), self.flow.reads
         grads: list[Any] = [None] * self.op.num_visible_outputs
         ins: list[Any] = [None] * len(self.shapes[0])
         outs: list[Any] = [None] * len(self.shapes[1])
         for part, numbers in (
-            (grads, self.needs.out_grads),
-            (ins, self.needs.inputs),
-            (outs, self.needs.outputs),
-            (ins, self.needs.states),
+            (grads, reads.out_grads),
+            (ins, reads.inputs),
+            (outs, reads.outputs),
+            (ins, self.states),
         ):
             for k in numbers:
                 part[k] = next(found)
@@ -118,15 +138,14 @@ class Gradient:
         # the operator's own; dtypes are others where integers are taken as reals
         context |= {"out_shapes": self.shapes[1], "out_types": ()}
         found = self.op.backward(grads, ins, outs, **context)
-        gives = self.gives or (True,) * len(found)
-        return tuple(g if given else None for g, given in zip(found, gives, strict=True))
+        return tuple(g if given else None for g, given in zip(found, self.flow.gives, strict=True))
 
     def updates(
         self, inputs: Sequence[Any], aux: Sequence[Any], outputs: Any, train: bool = True
     ) -> dict[int, Expr]:
         """New values of the states by their index."""
         _, ins, outs = self.filled(self.parts([*inputs, *aux]))
-        return moved(self.op, ins, outs, train) if self.needs.states else {}
+        return moved(self.op, ins, outs, train) if self.flow.changes else {}
 
 
 def moved(op: Any, inputs: Sequence[Any], outputs: Sequence[Any], train: bool) -> dict[int, Expr]:
@@ -188,8 +207,7 @@ def _reached(
         wanted = tuple(e.node in leading for e in _arguments(node))
         if any(wanted):
             found[node] = wanted
-            needs, gives = sums.look(node, wanted)
-            if any(gives) or needs.states:
+            if sums.flow_of(node, wanted).leads:
                 leading.add(node)
     return found
 
@@ -220,11 +238,11 @@ class _Sums:
         self.new_types: dict[Entry, DType] = {}
         self._received: dict[Entry, list[Entry]] = {}
 
-    def look(self, node: Node, wanted: tuple[bool, ...]) -> tuple[Needs, tuple[bool, ...]]:
-        """What the `wanted` gradients of a node read, and which of them there are."""
+    def flow_of(self, node: Node, wanted: tuple[bool, ...]) -> Flow:
+        """How the `wanted` gradients flow through a node."""
         arguments = _arguments(node)
         shapes, types = _of(self.shapes, arguments), _of(self.types, arguments)
-        return look(node.op, shapes, types, wanted, self.train)
+        return flow_of(node.op, shapes, types, wanted, self.train)
 
     def add(self, node: Node, like: Sequence[Entry]) -> Node:
         """Keep a new node, whose outputs are like these entries."""
@@ -263,23 +281,23 @@ def _differentiate(node: Node, wanted: tuple[bool, ...], sums: _Sums) -> None:
     """Send what `node` received on to its `wanted` arguments."""
     shapes = _of(sums.shapes, node.inputs), _of(sums.shapes, node.entries())
     types = _of(sums.types, node.inputs), _of(sums.types, node.entries())
-    needs, gives = sums.look(node, wanted)
+    flow = sums.flow_of(node, wanted)
     grads = [sums.total(e) for e in node.visible()]
     if any(grads):
         check_differentiable(node.op)
-    if needs.out_grads and not any(grads):  # what it changes is all that there is to do
-        needs, gives = sums.look(node, (False,) * len(wanted))
-    if not any(gives) and not needs.states:
+    if flow.reads.out_grads and not any(grads):  # what it changes is all that there is to do
+        flow = sums.flow_of(node, (False,) * len(wanted))
+    if not flow.leads:
         return
-    reads = [grads[k] or sums.zeros(Entry(node, k)) for k in needs.out_grads]
-    reads += [node.inputs[k] for k in needs.inputs]
-    reads += [Entry(node, k) for k in needs.outputs]
-    reads += [node.inputs[k] for k in needs.states]
-    op = Gradient(node.op, needs, shapes, types, gives)
+    op = Gradient(node.op, flow, shapes, types)
+    reads = [grads[k] or sums.zeros(Entry(node, k)) for k in flow.reads.out_grads]
+    reads += [node.inputs[k] for k in flow.reads.inputs]
+    reads += [Entry(node, k) for k in flow.reads.outputs]
+    reads += [node.inputs[k] for k in op.states]
     arguments = _arguments(node)
     made = sums.add(Node(op, f"{node.name}_backward", reads, node.attrs), arguments)
     for k, entry in enumerate(arguments):
-        if gives[k]:
+        if flow.gives[k]:
             sums.receive(entry, Entry(made, k))
 
 
@@ -287,15 +305,15 @@ def _of(known: Mapping[Entry, Any], entries: Sequence[Entry]) -> tuple[Any, ...]
     return tuple(known[e] for e in entries)
 
 
-def look(
+def flow_of(
     op: Any, in_shapes: Shapes, in_types: Types, wanted: tuple[bool, ...], train: bool
-) -> tuple[Needs, tuple[bool, ...]]:
-    """What the gradients of the `wanted` arguments read, and which of them there are."""
+) -> Flow:
+    """How gradients of the `wanted` arguments flow through an operator."""
     if isinstance(op, Op) and op.derives:
         if op.elementwise and len(set(in_shapes)) == 1:
             in_shapes = ((2,),) * len(in_shapes)  # that is the same for every shape
         elif (op.moves is not None or op.reshapes) and wanted[0] and in_types[0].kind == "f":
-            return Needs((0,), (), ()), wanted
+            return Flow(wanted, False, Needs((0,), (), ()))
     decides = _deciding(op, in_shapes) if isinstance(op, Op) else None
     if decides is None:
         return _look(op, in_shapes, in_types, wanted, train)
@@ -308,7 +326,7 @@ def look(
 
 
 KEPT = 4096
-_looked: dict[Any, tuple[Needs, tuple[bool, ...]]] = {}  # by what of the sizes decides
+_looked: dict[Any, Flow] = {}  # by what of the sizes decides
 
 
 def _deciding(op: Any, shapes: Shapes) -> Shape | None:
@@ -326,7 +344,7 @@ def _deciding(op: Any, shapes: Shapes) -> Shape | None:
 @functools.lru_cache(maxsize=4096)
 def _look(
     op: Any, in_shapes: Shapes, in_types: Types, wanted: tuple[bool, ...], train: bool
-) -> tuple[Needs, tuple[bool, ...]]:
+) -> Flow:
     if not op.is_expression:
         return _look_at_data_operator(op, in_shapes, in_types, wanted)
     inputs, outputs = leaves_of(op, in_shapes, in_types)
@@ -349,22 +367,18 @@ def _look(
     gives = tuple(w and g is not None for w, g in zip(wanted, found, strict=True))
     made = [g for g, given in zip(found, gives, strict=True) if given]
     read = {id(n) for n in postorder([*made, *changed.values()])}
-    states = tuple(range(len(wanted), len(inputs))) if changed else ()
     kept = inputs[: len(wanted)] if changed else inputs
-    grads, ins, outs = (
-        tuple(k for k, leaf in enumerate(leaves) if id(leaf) in read)
-        for leaves in (out_grads, kept, outputs)
-    )
-    return Needs(grads, ins, outs, states), gives
+    reads = Needs(*(among(read, leaves) for leaves in (out_grads, kept, outputs)))
+    return Flow(gives, bool(changed), reads)
 
 
 def _look_at_data_operator(
     op: Any, in_shapes: Shapes, in_types: Types, wanted: tuple[bool, ...]
-) -> tuple[Needs, tuple[bool, ...]]:
+) -> Flow:
     """The same of an operator that runs on data: what it says, and its states always."""
-    needs, count = op.backward_needs(in_shapes, in_types), len(in_shapes)
-    if not (needs.out_grads or needs.inputs or needs.outputs):
-        return needs, (False,) * len(wanted)  # it has no gradient
-    states = tuple(range(count, count + len(op.auxiliary())))
-    inputs = tuple(k for k in needs.inputs if k < count)
-    return Needs(needs.out_grads, inputs, needs.outputs, states), wanted
+    reads, count = op.backward_needs(in_shapes, in_types), len(in_shapes)
+    if not (reads.out_grads or reads.inputs or reads.outputs):
+        return Flow((False,) * len(wanted))  # it has no gradient
+    inputs = tuple(k for k in reads.inputs if k < count)
+    changes = len(op.auxiliary()) > 0
+    return Flow(wanted, changes, Needs(reads.out_grads, inputs, reads.outputs))

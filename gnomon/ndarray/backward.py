@@ -1,9 +1,10 @@
 """backward: gradients follow the tape from heads to leaves.
 
-Nodes are visited in descending number, so each has all its gradients when its turn comes. Each
-gradient is one recipe, of what the node kept. A leaf that is read once gets its gradient written
-where it belongs; shares of several readers are added up first. The tape lets go of its arrays
-behind the visit, unless it is to be followed again.
+Nodes are visited in descending number, so each has all its gradients when its turn comes. A node's
+`flow` says where its gradients go, and whether it is visited though none comes, as states change.
+Each gradient is one recipe, of what the node kept (`derivative.py`). A leaf that is read once gets
+its gradient written where it belongs; shares of several readers are added up first. The tape lets
+go of its arrays behind the visit, unless it is to be followed again.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from gnomon.base import GnomonError, ParamError, ShapeError, complaint, shown
+from gnomon.graph.gradient import Flow
 from gnomon.ground.record import put
 from gnomon.ndarray import derivative
 from gnomon.ndarray.api.methods import copied
@@ -65,12 +67,14 @@ def backward(
     shares = None if retain_graph else _followed(heads, head_grads)
     if shares is not None and not shares:
         return
-    walk = Walk(heads, head_grads, retain_graph) if shares is None else Walk.of(shares)
-    found = dict.fromkeys([p for p in (*walk.readers, *walk.sums) if type(p) is not Output])
-    walk.direct = _direct(walk, found)
+    if shares is None:
+        walk = Walk(_given(heads, head_grads), False, retain_graph)
+    else:
+        walk = Walk(shares, True)
+    ends = walk.ends
     with recording(False):
         walk.run()
-        _finish(walk, found, passes.count)
+        _finish(walk, ends, passes.count)
 
 
 def gradients(
@@ -88,14 +92,13 @@ def gradients(
         GnomonError: a head or a variable is not on the tape, or the tape was followed already.
     """
     opened(p for p in map(placed, (*heads, *variables)) if p is not None)
-    walk = Walk(heads, head_grads, retain_graph, create_graph)
-    places = []
+    given, places = _given(heads, head_grads), []
     for number, variable in enumerate(variables):
         if (place := behind(placed(variable))) is None:
             expected = "an array with attach_grad, or one computed while recording"
             raise ParamError(complaint("grad", f"variables[{number}]", expected, "another"))
         places.append(place)
-    walk.keep = set(places)
+    walk = Walk(given, False, retain_graph, create_graph, places)
     with recording(create_graph):
         walk.run()
     zeros = registry.find("zeros_like").parse({})
@@ -111,17 +114,17 @@ def _constant(array: Any, place: Place) -> Any:
     """An array on the tape whose gradient by what is at `place` is 0."""
     made = array._detached()
     kind = made._layout, made.context
-    node = Node(Call(lambda grad: [None]), [place], (False,), (), [kind])
+    node = Node(Call(lambda grad: [None]), [place], Flow((False,)), (), [kind])
     put(made, "_tape", Output(node, 0))
     return made
 
 
-def _direct(walk: Walk, found: Iterable[Place]) -> dict[Place, Dest]:
-    """Which of the leaves and bundles found have one share alone, and where that goes."""
-    readers, sums = walk.readers, walk.sums
-    once = [p for p in found if readers.get(p) == 1 and p not in sums]
-    bundles = [p for p in found if type(p) is Bundle]
-    alone = [b for b in bundles if b in once and _is_alone(b, found)] if bundles else bundles
+def _direct(walk: Walk) -> dict[Place, Dest]:
+    """Which of the leaves and bundles at its ends have one share alone, and where that goes."""
+    readers, sums, ends = walk.readers, walk.sums, walk.ends
+    once = [p for p in ends if readers.get(p) == 1 and p not in sums]
+    bundles = [p for p in ends if type(p) is Bundle]
+    alone = [b for b in bundles if b in once and _is_alone(b, ends)] if bundles else bundles
     direct: dict[Place, Dest] = dict.fromkeys(alone, DIRECT)
     if len(alone) < len(once):
         several = {leaf for b in bundles if b not in alone for leaf in b.leaves}
@@ -131,10 +134,10 @@ def _direct(walk: Walk, found: Iterable[Place]) -> dict[Place, Dest]:
     return direct
 
 
-def _finish(walk: Walk, found: Iterable[Place], number: int) -> None:
+def _finish(walk: Walk, ends: Iterable[Place], number: int) -> None:
     """Store what goes to leaves and does not stand there yet."""
     leaves: dict[Leaf, None] = {}
-    for place in found:
+    for place in ends:
         if isinstance(place, Leaf):
             leaves[place] = None
         elif isinstance(place, Bundle) and place in walk.written:
@@ -147,10 +150,10 @@ def _finish(walk: Walk, found: Iterable[Place], number: int) -> None:
             _deliver(leaf, walk.sums.get(leaf))
 
 
-def _is_alone(bundle: Bundle, found: Iterable[Place]) -> bool:
-    """Whether no other of the places found is one of a bundle's leaves, or has one."""
+def _is_alone(bundle: Bundle, ends: Iterable[Place]) -> bool:
+    """Whether no other of the places is one of a bundle's leaves, or has one."""
     mine = bundle.members
-    for place in found:
+    for place in ends:
         if isinstance(place, Bundle):
             if place is not bundle and not mine.isdisjoint(place.members):
                 return False
@@ -181,44 +184,32 @@ def _deliver(leaf: Leaf, total: Any) -> None:
 
 
 class Walk:
-    """One way along the tape: what each place has received so far.
+    """One way along the tape: what each place has received so far, of `shares` at first.
 
-    `direct` are leaves whose only share goes straight to its destination; `keep` are the places
-    whose sums the caller wants. With `retain` the tape may be followed again, with `create` the
-    gradients go on the tape.
+    A place that was reached has an entry in `sums`, which is None where no gradient flows there.
+    `nodes` are those that depend on what was received, with their inputs, `readers` count the reads
+    of each place, and `ends` are the leaves and bundles among these. `keep` are the places whose
+    sums the caller wants; without such, gradients are stored, and `direct` are the ends whose only
+    share goes straight to its destination. With `retain` the tape may be followed again, with
+    `create` the gradients go on the tape.
     """
 
     def __init__(
         self,
-        heads: Sequence[Any],
-        head_grads: Sequence[Any] | None,
+        shares: Shares,
+        ours: bool,
         retain: bool = False,
         create: bool = False,
+        keep: Iterable[Place] = (),
     ) -> None:
         self.sums: dict[Place, Any] = {}
         self.own: set[Place] = set()  # whose sums are ours to add into
-        self.create, self.retain = create, retain or create
-        self.direct: dict[Place, Dest] = {}
+        self.create, self.retain, self.keep = create, retain or create, set(keep)
         self.written: set[Place] = set()
-        self.keep: set[Place] = set()
-        grads = head_grads or [None] * len(heads)
-        if len(grads) != len(heads):
-            expected = f"{len(heads)} gradients, one a head"
-            raise ShapeError(complaint("backward", "head_grads", expected, len(grads)))
         met: Met = {}
-        for number, (head, grad) in enumerate(zip(heads, grads, strict=True)):
-            place = behind(_place(head, number), met)
-            self.receive(place, _head_grad(head, grad), ours=False)
-        self._reach(met)
-
-    @classmethod
-    def of(cls, shares: Shares) -> Walk:
-        """The way on, from places that have received gradients already."""
-        walk, met = cls((), None), Met()
         for place, grad in shares:
-            walk.receive(behind(place, met), grad)
-        walk._reach(met)
-        return walk
+            self.receive(behind(place, met), grad, ours)
+        self._reach(met)
 
     def _reach(self, met: Met) -> None:
         """Find what depends on what was received, by way of those `met`, too.
@@ -236,24 +227,29 @@ class Walk:
             for place in inputs:
                 if place is not None:
                     self.readers[place] = self.readers.get(place, 0) + 1
-        closed = [n for n in self.nodes if isinstance(n, Forwarded) and n.is_closed]
-        if closed:
-            received = self._received()
-            wrong = [n for n in closed if self.retain or not self._takes(n, received)]
-            for node in wrong:
-                node.open()
-            if wrong:
-                sums, self.sums = self.sums, {}
-                for place, grad in sums.items():
-                    self.receive(behind(place), grad, place in self.own)
-                self._reach({})
+        self.ends = [p for p in dict.fromkeys((*self.readers, *self.sums)) if type(p) is not Output]
+        self.direct: dict[Place, Dest] = {} if self.keep else _direct(self)
+        closed = _closed(self.nodes)
+        received = self._received() if closed else set()
+        wrong = [n for n in closed if self.retain or not self._takes(n, received)]
+        for node in wrong:
+            node.open()
+        if wrong:
+            self._reach_anew()
+
+    def _reach_anew(self) -> None:
+        """Go on by way of the operators of nodes that were opened."""
+        sums, self.sums = self.sums, {}
+        for place, grad in sums.items():
+            self.receive(behind(place), grad, place in self.own)
+        self._reach({})
 
     def _received(self) -> set[Place]:
         """The places that gradients flow to."""
         found = {place for place, grad in self.sums.items() if grad is not None}
         for node, inputs in self.nodes.items():
             if any(Output(node, k) in found for k in range(len(node.outputs))):
-                pairs = zip(inputs, node.gives, strict=True)
+                pairs = zip(inputs, node.flow.gives, strict=True)
                 found.update(place for place, given in pairs if given and place is not None)
         return found
 
@@ -266,19 +262,23 @@ class Walk:
         places = list(enumerate(Output(node, k) for k in range(len(node.outputs))))
         outputs = tuple(k for k, p in places if p in received)
         reached = tuple(k for k, p in places if p in self.readers or p in self.sums)
-        return outputs == reached and node.takes(outputs, self.readers, self.sums)
+        return outputs == reached and node.takes(outputs, self.direct)
 
     def run(self) -> None:
         """Visit every node, but where that changes states, or some gradients alone are wanted,
         only those that lead to a gradient that is wanted."""
-        is_partial = self.keep or any(node.changes for node in self.nodes)
+        is_partial = self.keep or any(node.flow.changes for node in self.nodes)
         leads = self._leading().__contains__ if is_partial else _always
         for node in self.nodes:
             places = [Output(node, k) for k in range(len(node.outputs))]
             grads = [self.sums[p] if p in self.keep else self.sums.pop(p, None) for p in places]
-            follows = node.changes or any(g is not None for g in grads)
+            follows = node.flow.changes or any(g is not None for g in grads)
             if follows and leads(node) and not self.visit(node, grads):
-                self._around(places, grads)
+                reached = [p for p in self.readers if type(p) is Output]
+                left = dict.fromkeys(p for p in reached if p.node.number <= node.number)
+                came = {p: g for p, g in zip(places, grads, strict=True) if g is not None}
+                self.sums = left | self.sums | came
+                self._reach_anew()
                 return self.run()
             if not self.retain:
                 node.let_go()
@@ -289,22 +289,11 @@ class Walk:
         wanted = self.keep
         found: set[Node] = set()
         for node, inputs in reversed(self.nodes.items()):
-            has_gradient = node.changes  # which it has, too, where its value is known to be 0
-            for place, given in zip(inputs, node.gives, strict=True):
-                if (given or has_gradient) and _leads(place, wanted, found):
+            flow = node.flow
+            for place, given in zip(inputs, flow.gives, strict=True):
+                if (given or flow.changes) and _leads(place, wanted, found):
                     found.add(node)
         return found
-
-    def _around(self, places: Sequence[Place], grads: Sequence[Any]) -> None:
-        """Go on by way of the operators of a node that was opened meanwhile."""
-        for place, grad in zip(places, grads, strict=True):
-            if grad is not None:
-                self.receive(behind(place), grad, ours=False)
-        self._reach({})
-        readers, sums = self.readers, self.sums
-        self.direct = {
-            p: d for p, d in self.direct.items() if readers.get(p) == 1 and p not in sums
-        }
 
     def visit(self, node: Node, grads: Sequence[Any]) -> bool:
         """Send on what a node received; whether that could be done."""
@@ -328,9 +317,14 @@ class Walk:
         return True
 
     def receive(self, place: Place, grad: Any, ours: bool = True) -> None:
-        """`grad` is one reader's share of the gradient of `place`; None of where none flows."""
+        """`grad` is one reader's share of the gradient of `place`.
+
+        With None it is reached, so that states behind it change, though no gradient flows there.
+        """
         before = self.sums.get(place)
-        if before is None:
+        if grad is None:
+            self.sums.setdefault(place, None)
+        elif before is None:
             self.sums[place] = grad
             if ours:
                 self.own.add(place)
@@ -341,6 +335,16 @@ class Walk:
         else:
             self.sums[place] = before + grad
             self.own.add(place)
+
+
+def _given(heads: Sequence[Any], head_grads: Sequence[Any] | None) -> Shares:
+    """The places of heads with their gradients."""
+    grads = head_grads or [None] * len(heads)
+    if len(grads) != len(heads):
+        expected = f"{len(heads)} gradients, one a head"
+        raise ShapeError(complaint("backward", "head_grads", expected, len(grads)))
+    pairs = enumerate(zip(heads, grads, strict=True))
+    return [(_place(head, number), _head_grad(head, grad)) for number, (head, grad) in pairs]
 
 
 def _followed(heads: Sequence[Any], head_grads: Sequence[Any] | None) -> Shares | None:
@@ -358,7 +362,7 @@ def _followed(heads: Sequence[Any], head_grads: Sequence[Any] | None) -> Shares 
 def opened(starts: Iterable[Place]) -> None:
     """Have the operators on the tape that `starts` depend on, where programs stand for them."""
     starts = list(starts)
-    while closed := [n for n in reachable(map(behind, starts)) if _is_closed(n)]:
+    while closed := _closed(reachable(map(behind, starts))):
         for node in closed:
             node.open()
 
@@ -415,9 +419,9 @@ def _leads(place: Place | None, wanted: Collection[Place], leading: Collection[N
     return place in wanted or (type(place) is Bundle and not place.members.isdisjoint(wanted))
 
 
-def _is_closed(node: Node) -> bool:
-    """Whether a program stands for operators that are not on the tape."""
-    return type(node) is Forwarded and node.is_closed
+def _closed(nodes: Iterable[Node]) -> list[Forwarded]:
+    """The nodes where a program stands for operators that are not on the tape."""
+    return [node for node in nodes if type(node) is Forwarded and node.is_closed]
 
 
 def reachable(

@@ -1,4 +1,8 @@
-"""derivative: what one recorded operator sends on, as arrays or on the tape again."""
+"""derivative: what one node of the tape sends on, as arrays or on the tape again.
+
+`backward.py` asks `of` for it; `remote/way.py` computes operators' gradients on GPUs, with the help
+of the parts here.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.bounded_cache import RECIPES
 from gnomon.ndarray.core.elsewhere import ways
 from gnomon.ndarray.core.layout import Layout, dense
-from gnomon.ndarray.core.tape import Call, Network, Node
+from gnomon.ndarray.core.tape import BundledCall, Call, Node
 from gnomon.ndarray.lazy import on_data
 from gnomon.ndarray.lazy.families import of_gradient, recipe_like
 from gnomon.ndarray.lazy.forwarded import Forwarded
@@ -44,12 +48,12 @@ def of(node: Node, grads: Sequence[Any], dests: Sequence[Any], create: bool) -> 
         return _of_call(node, grads, dests, create)
     gradient: Gradient = node.gradient
     check_differentiable(gradient.op)
-    given = any(g is not None for g in grads) or not gradient.needs.out_grads
-    able = enumerate(node.inputs) if given else ()
-    wanted = tuple(k for k, p in able if p is not None and node.gives[k])
-    if not wanted and not gradient.needs.states:
+    flow = node.flow
+    comes = any(g is not None for g in grads) or not flow.reads.out_grads
+    wanted = tuple(k for k, given in enumerate(flow.gives) if given) if comes else ()
+    if not wanted and not flow.changes:
         return [None] * len(node.inputs)
-    reads = [_or_zeros(node, grads, k) for k in gradient.needs.out_grads]
+    reads = [_or_zeros(node, grads, k) for k in flow.reads.out_grads]
     way = ways.get(node.outputs[0][1].device_typeid)
     if gradient.op.sparse_grad and not create:
         return _of_rows(node, reads, dests)
@@ -68,7 +72,7 @@ def of(node: Node, grads: Sequence[Any], dests: Sequence[Any], create: bool) -> 
 
 def _refuse(node: Node, found: Sequence[Any]) -> None:
     """Have the wait for gradients raise where the operator refuses its indices."""
-    saved = dict(zip(node.gradient.needs.inputs, node.saved or (), strict=False))
+    saved = dict(zip(node.flow.reads.inputs, node.saved or (), strict=False))
     indices = saved.get(1)
     if indices is not None:
         for array in found:
@@ -96,7 +100,7 @@ def _computed(node: Node, reads: Sequence[Any], wanted: tuple[int, ...], dests: 
 
 def changed_of(node: Node, inputs: Sequence[Any]) -> Sequence[Any]:
     """The states among what the gradient of a node reads: its last inputs."""
-    return inputs[len(inputs) - len(node.gradient.needs.states) :]
+    return inputs[len(inputs) - len(node.gradient.states) :]
 
 
 def spaced(node: Node, wanted: tuple[int, ...], values: Sequence[Any]) -> Grads:
@@ -129,7 +133,7 @@ def recipe_of(
         savers.append(saver)
     operands = [*inputs, *outputs]
     anchors: Any = ()
-    first = len(inputs) - len(gradient.needs.states)
+    first = len(inputs) - len(gradient.states)
     if first < len(inputs) or any(dests[k] is not None for k in wanted):
         anchors = anchors_of(operands, range(first, len(operands)))
     layouts = [x._layout for x in operands]
@@ -155,7 +159,7 @@ def work_of(
     anchors: Sequence[tuple[int, int]],
 ) -> Work:
     """What computes the wanted gradients, and changes the states that change with them."""
-    count, states = len(layouts) - len(wanted), len(gradient.needs.states)
+    count, states = len(layouts) - len(wanted), len(gradient.states)
     first = count - states
 
     def express(buffers: Sequence[Buffer], draws: Draws) -> list[Expr | None]:
@@ -201,7 +205,7 @@ def _on_data(
 def _of_call(node: Node, grads: Sequence[Any], dests: Any, create: bool) -> Grads:
     """The gradients by a user's Python function."""
     reads = [_or_zeros(node, grads, k) for k in range(len(node.outputs))]
-    if isinstance(node.gradient, Network):
+    if isinstance(node.gradient, BundledCall):
         return list(node.gradient.function(node, reads, dests, create))
     found = list(node.gradient.function(*reads))
     for k, dest in enumerate(dests):
@@ -282,7 +286,7 @@ class Derivative:
 
     def _kinds(self, known: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """Those of the outputs and of the states, of those of the operator's inputs."""
-        return [known[k] for k in self.wanted], [known[k] for k in self.gradient.needs.states]
+        return [known[k] for k in self.wanted], [known[k] for k in self.gradient.states]
 
     def updates(self, inputs: Any, aux: Any, outputs: Any, train: bool) -> dict[int, Expr]:
         """New values of the states."""
@@ -306,8 +310,8 @@ class Derivative:
         Raises:
             GnomonError: they depend on inputs that are not kept.
         """
-        op, needs = self.gradient.op, self.gradient.needs
-        hidden = [k for k in needs.outputs if k >= op.num_visible_outputs]
+        op, reads = self.gradient.op, self.gradient.flow.reads
+        hidden = [k for k in reads.outputs if k >= op.num_visible_outputs]
         if not hidden or op.takes_random:
             return inputs
         parts = self.gradient.parts(inputs)
@@ -333,12 +337,12 @@ def _derivative(gradient: Gradient, wanted: tuple[int, ...], train: bool) -> Der
 
 def _recorded(node: Node, reads: Sequence[Any], wanted: tuple[int, ...]) -> Grads:
     """The gradients, computed by operators that go on the tape."""
-    gradient = node.gradient
+    gradient, reads_of = node.gradient, node.flow.reads
     operator = _derivative(gradient, wanted, node.context[0])
     saved = [x._detached() for x in node.saved or ()]
-    places = [node.inputs[k] if k < len(node.inputs) else None for k in gradient.needs.inputs]
-    places += [node.place(k) for k in gradient.needs.outputs]
-    places += [None] * len(gradient.needs.states)
+    places = [node.inputs[k] if k < len(node.inputs) else None for k in reads_of.inputs]
+    places += [node.place(k) for k in reads_of.outputs]
+    places += [None] * len(gradient.states)
     for array, place in zip(saved, places, strict=True):
         put(array, "_tape", place)
     values = invoke(operator, [*reads, *saved])

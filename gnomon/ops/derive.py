@@ -28,15 +28,11 @@ DTypes = tuple[DType, ...]
 
 @record()
 class Needs:
-    """What a gradient reads, each by index; what is not named may be freed early.
-
-    Where the states change with it, all of them are `states`, and none is among `inputs`.
-    """
+    """What a gradient reads, each by index; what is not named may be freed early."""
 
     out_grads: tuple[int, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
-    states: tuple[int, ...] = ()
 
 
 def everything(op: Op) -> Needs:
@@ -172,10 +168,11 @@ def needs(op: Op, in_shapes: Shapes, in_types: DTypes) -> Needs:
     out_grads = [Buffer(o.shape, o.dtype) for o in outputs[: op.num_visible_outputs]]
     grads = op.backward(out_grads, inputs, outputs, train=True)
     read = {id(n) for n in postorder([g for g in grads if g is not None])}
-    return Needs(_among(read, out_grads), _among(read, inputs), _among(read, outputs))
+    return Needs(among(read, out_grads), among(read, inputs), among(read, outputs))
 
 
-def _among(read: set[int], leaves: Iterable[Expr]) -> tuple[int, ...]:
+def among(read: set[int], leaves: Iterable[Expr]) -> tuple[int, ...]:
+    """The numbers of the leaves whose ids are among those that are read."""
     return tuple(k for k, leaf in enumerate(leaves) if id(leaf) in read)
 
 

@@ -149,7 +149,7 @@ def test_what_its_gradient_reads_is_asked_once_for_sizes_that_count(monkeypatch)
     op = registry.find("FullyConnected")(num_hidden=10)
     for rows in (7, 11, 24):
         shapes = (rows, 24), (10, 24), (10,)
-        found = gradient.look(op, shapes, (float32,) * 3, (True,) * 3, True)
+        found = gradient.flow_of(op, shapes, (float32,) * 3, (True,) * 3, True)
         assert found == look(op, shapes, (float32,) * 3, (True,) * 3, True)
     assert len(asked) == 1
 

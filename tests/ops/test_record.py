@@ -13,7 +13,7 @@ from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, Unknown
 from gnomon.expr import fn
 from gnomon.expr.node import Buffer
 from gnomon.expr.walk import postorder
-from gnomon.graph.gradient import look
+from gnomon.graph.gradient import flow_of
 from gnomon.ops import Op, find, op, param, registry
 from gnomon.ops.derive import Needs
 from gnomon.ops.testing import backward
@@ -118,7 +118,7 @@ def test_a_gradient_of_another_form_is_refused(wrong):
     name = f"_test_wrong_{wrong}"
     record = op(name, inputs=("left", "right"))(Wrong).parse({})
     with pytest.raises(ShapeError, match=rf"{name}\.backward.*a tuple of 2 gradients, got"):
-        look(record, ((2,), (2,)), (F, F), (True, True), True)
+        flow_of(record, ((2,), (2,)), (F, F), (True, True), True)
 
 
 def test_a_field_without_param_is_refused():

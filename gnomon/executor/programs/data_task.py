@@ -88,10 +88,9 @@ class DataTask:
         count = len(op.arguments())
         made = [self.buffers[e] for e in self.node.entries()]
         context = self._context(self.forward_name)
-        gives = gradient.gives or (True,) * count
         requests = [
             OpReqType.kNullOp if not given else OpReqType.kAddTo if added else OpReqType.kWriteTo
-            for given, added in zip(gives, self.added, strict=True)
+            for given, added in zip(gradient.flow.gives, self.added, strict=True)
         ]
         blobs, states = (list(map(shadow.TBlob, part)) for part in (made, self.states))
         op.run_backward(context, grads, ins[:count], outs, requests, blobs, states)

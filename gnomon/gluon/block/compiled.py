@@ -24,7 +24,7 @@ from gnomon.ground.record import put
 from gnomon.ndarray.core import storage_types
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.mode import mode
-from gnomon.ndarray.core.tape import Network, Node, Output, changes, source
+from gnomon.ndarray.core.tape import BundledCall, Node, Output, changes, source
 
 Arrays = Sequence[Any]
 OpHook = tuple[Callable[..., Any], bool]
@@ -121,7 +121,7 @@ class Compiled:
         program.passes.forward_into(given, outputs)
         if wanted is None:
             return outputs
-        node = Node(_network, places, wanted, (lease,), [(x._layout, ctx) for x in outputs])
+        node = Node(_gradient, places, program.flow, (lease,), [(x._layout, ctx) for x in outputs])
         for k, x in enumerate(outputs):
             put(x, "_tape", Output(node, k))
         return outputs
@@ -142,4 +142,4 @@ class Compiled:
         return tell, everything
 
 
-_network = Network(gradients)
+_gradient = BundledCall(gradients)

@@ -9,6 +9,7 @@ from gnomon import autograd
 from gnomon import ndarray as nd
 from gnomon.context import Context
 from gnomon.executor.passes import Passes
+from gnomon.graph.gradient import Flow
 from gnomon.graph.node import Entry, Graph
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.layout import Layout, dense
@@ -16,12 +17,17 @@ from gnomon.ndarray.core.tape import Leaf, Node
 
 
 class Program:
-    """The passes of a bound block, the layouts of its outputs, and which arguments are inputs."""
+    """The passes of a bound block, the layouts of its outputs, and which arguments are inputs.
 
-    __slots__ = ("inputs", "layouts", "passes")
+    `flow` is that of gradients to its parameters as one bundle, then to its inputs.
+    """
 
-    def __init__(self, passes: Passes, layouts: Sequence[Layout], inputs: Sequence[int]) -> None:
-        self.passes, self.layouts, self.inputs = passes, layouts, inputs
+    __slots__ = ("flow", "inputs", "layouts", "passes")
+
+    def __init__(
+        self, passes: Passes, layouts: Sequence[Layout], inputs: Sequence[int], flow: Flow
+    ) -> None:
+        self.passes, self.layouts, self.inputs, self.flow = passes, layouts, inputs, flow
 
 
 class Lease:

@@ -13,6 +13,7 @@ from gnomon.executor.network import Bound, shaped_by_values
 from gnomon.executor.passes import Passes
 from gnomon.executor.programs.cuts import sending
 from gnomon.gluon.block.program import Program
+from gnomon.graph.gradient import Flow
 from gnomon.ndarray.core.array import of_zeros
 from gnomon.ndarray.core.bounded_cache import BoundedCache
 from gnomon.ndarray.core.layout import dense
@@ -131,4 +132,5 @@ class Site:
             passes.set_monitor_callback(*self._hook)
         layouts = [dense(x.shape, x._dtype) for x in passes.outputs]
         order = [self.names.index(n) for n in self.fed]
-        return Program(passes, layouts, order)
+        flow = Flow(tuple(wanted or ()), changes=True)  # its losses give gradients of themselves
+        return Program(passes, layouts, order, flow)

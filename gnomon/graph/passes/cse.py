@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from gnomon.graph.gradient import look
+from gnomon.graph.gradient import flow_of
 from gnomon.graph.node import Node
 from gnomon.graph.place import CONTEXT
 from gnomon.graph.typed_graph import Purpose, Rewriter, TypedGraph, is_pure
@@ -35,5 +35,5 @@ def _is_loss(node: Node, typed: TypedGraph, purpose: Purpose) -> bool:
     """Whether the gradient of an operator reads none of its outputs': each of several counts."""
     shapes = tuple(typed.shapes[e] for e in node.inputs)
     types = tuple(typed.types[e] for e in node.inputs)
-    needs, gives = look(node.op, shapes, types, (True,) * len(shapes), purpose.train)
-    return any(gives) and not needs.out_grads
+    flow = flow_of(node.op, shapes, types, (True,) * len(shapes), purpose.train)
+    return True in flow.gives and not flow.reads.out_grads

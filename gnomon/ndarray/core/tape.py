@@ -1,10 +1,13 @@
 """The tape: what recorded operators did, so that gradients can follow them backward.
 
-A `Leaf` stands for a variable that wants a gradient, a `Node` for one operator that was recorded.
-An array on the tape has as its place a leaf, or a node and the number of one of its outputs. A
-node keeps of its inputs and outputs those that its gradient reads, and nothing once the tape was
-followed without `retain_graph`. Nodes are numbered as they are made, so that descending numbers
-are an order in which every node comes after its readers.
+A `Leaf` stands for a variable that wants a gradient, a `Node` for what was recorded as one: an
+operator (entered by `record`, for `ndarray/lazy/invoke.py`), a user's function, a compiled block,
+or all that a program computed (`ndarray/lazy/forwarded.py`). An array on the tape has as its place
+a leaf, or a node and the number of one of its outputs. How gradients pass a node is its `flow`,
+said by who makes it and asked by `ndarray/backward.py`. A node keeps of its inputs and outputs
+those that its gradient reads, and nothing once the tape was followed without `retain_graph`. Nodes
+are numbered as they are made, so that descending numbers are an order in which every node comes
+after its readers.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from gnomon.graph.gradient import Gradient, look
+from gnomon.graph.gradient import Flow, Gradient, flow_of
 from gnomon.ground.record import put
 
 _numbers = itertools.count()
@@ -131,38 +134,31 @@ def source(array: Any) -> Place | None:
 
 
 class Node:
-    """One recorded operator.
+    """What was recorded as one.
 
-    `inputs` are the places of the arguments, None for those that are not on the tape; `saved` are
-    the arrays that `gradient` reads after the gradients of the outputs.
+    `inputs` are the places of the arguments, None for those that are not on the tape, and `flow`
+    says how gradients go there; `saved` are the arrays that `gradient` reads after the gradients of
+    the outputs.
     """
 
-    __slots__ = ("context", "gives", "gradient", "inputs", "number", "outputs", "saved")
+    __slots__ = ("context", "flow", "gradient", "inputs", "number", "outputs", "saved")
 
     def __init__(
         self,
         gradient: Any,
         inputs: Sequence[Place | None],
-        gives: Sequence[bool],
+        flow: Flow,
         saved: Sequence[Any],
         outputs: Sequence[Any],
         context: Any = None,
     ) -> None:
         self.gradient = gradient
         self.inputs = inputs
-        self.gives = gives
+        self.flow = flow
         self.saved: Sequence[Any] | None = saved
         self.outputs = outputs  # layout and context of each visible output
         self.context = context
         self.number = next(_numbers)
-
-    @property
-    def changes(self) -> bool:
-        """Whether a visit may do something even where no gradient comes: it changes states."""
-        gradient = self.gradient
-        if isinstance(gradient, Gradient):
-            return bool(gradient.needs.states)
-        return isinstance(gradient, Network)
 
     def is_over(self, index: int) -> bool:
         """Whether the tape was followed beyond an output."""
@@ -177,30 +173,17 @@ class Node:
         return Output(self, index) if index < len(self.outputs) else None
 
 
-class Beside(Node):
-    """The operators that led to a value and that a program has applied without noting them.
-
-    It has followed the tape behind them, so that gradients of the value are refused.
-    """
-
-    __slots__ = ()
-
-    def is_over(self, index: int) -> bool:
-        """The value is none that gradients were asked of."""
-        return False
-
-
-def _over(kind: type[Node]) -> Output:
-    """The place of what a program computed."""
-    node = kind(None, (), (), (), (None,))
-    node.saved = None
+def _computed(behind: Sequence[Place], saved: Any) -> Output:
+    """The place of what a program computed that has followed the tape."""
+    node = Node(None, behind, Flow((True,) * len(behind)), (), (None,))
+    node.saved = saved
     return Output(node, 0)
 
 
 #: the place of what a program computed with all of its gradients: there is nothing to follow
-FOLLOWED = _over(Node)
-#: the place of a value that it computed beside what it followed
-BESIDE = _over(Beside)
+FOLLOWED = _computed((), None)
+#: that of a value that it computed beside: no constant, but the tape was followed behind it
+BESIDE = _computed((FOLLOWED,), ())
 
 
 class Call:
@@ -212,7 +195,7 @@ class Call:
         self.function = function
 
 
-class Network(Call):
+class BundledCall(Call):
     """A gradient of many arguments at once: `function(node, grads, dests, create)`.
 
     It stores into `dests` itself, where these are not None. The first argument is a `Bundle`, or
@@ -228,7 +211,7 @@ def record_copy(given: Any, dest: Any) -> None:
     if place is not None:
         there, kind = given.context, (dest._layout, dest.context)
         back = Call(lambda grad: [grad.as_in_context(there)])
-        put(dest, "_tape", Node(back, [place], (True,), (), [kind]).place(0))
+        put(dest, "_tape", Node(back, [place], Flow((True,)), (), [kind]).place(0))
 
 
 DIRECT: Any = (None, "bundle")  # the destination of a bundle: where each of its leaves wants it
@@ -237,11 +220,11 @@ DIRECT: Any = (None, "bundle")  # the destination of a bundle: where each of its
 @functools.lru_cache(maxsize=4096)
 def gradient_of(
     op: Any, shapes: Any, types: Any, wanted: tuple[bool, ...], train: bool
-) -> tuple[Gradient, tuple[bool, ...]]:
-    """The gradient of an operator on such inputs, and for which arguments there is one."""
+) -> Gradient:
+    """The gradient of an operator on such inputs, to those of the `wanted` arguments."""
     count = len(op.arguments())
-    needs, gives = look(op, shapes[0][:count], types[0][:count], wanted, train)
-    return Gradient(op, needs, shapes, types), gives
+    flow = flow_of(op, shapes[0][:count], types[0][:count], wanted, train)
+    return Gradient(op, flow, shapes, types)
 
 
 def record(
@@ -255,13 +238,13 @@ def record(
     shapes = tuple(x.shape for x in inputs), tuple(x.shape for x in outputs)
     types = tuple(x._dtype for x in inputs), tuple(x._dtype for x in outputs)
     wanted = tuple(place is not None for place in places)
-    gradient, gives = gradient_of(op, shapes, types, wanted, train)
-    needs = gradient.needs
-    saved = [inputs[k]._saved() for k in needs.inputs]
-    saved += [outputs[k]._saved() for k in needs.outputs]
-    saved += [inputs[k]._detached() for k in needs.states]
+    gradient = gradient_of(op, shapes, types, wanted, train)
+    flow = gradient.flow
+    saved = [inputs[k]._saved() for k in flow.reads.inputs]
+    saved += [outputs[k]._saved() for k in flow.reads.outputs]
+    saved += [inputs[k]._detached() for k in gradient.states]
     visible = outputs[: op.num_visible_outputs]
     kinds = [(x._layout, x.context) for x in visible]
-    node = Node(gradient, places, gives, saved, kinds, (train, context))
+    node = Node(gradient, places, flow, saved, kinds, (train, context))
     for k, x in enumerate(visible):
         put(x, "_tape", Output(node, k))

@@ -124,13 +124,13 @@ def of_gradient(gradient: Any, train: bool, wanted: tuple[int, ...], work: Work)
         return None
     savers = tuple([dest.saver for dest in work.dests])
     if op.free is not None:
-        what = "gradient", op, gradient.needs, gradient.gives, train, wanted, savers
+        what = "gradient", op, gradient.flow, train, wanted, savers
         return _counted(what, op.free(*gradient.shapes[0]), work)
     if not op.derives:
         return None
     if op.elementwise and all(x.shape == first.shape for x in work.layouts):
         types = tuple([x.dtype for x in work.layouts])
-        return flat(("gradient", op, gradient.needs, train, wanted, savers, types), first)
+        return flat(("gradient", op, gradient.flow, train, wanted, savers, types), first)
     if savers != ("saveto",) or len(work.layouts) != 2 or op.elementwise:
         return None
     shape = gradient.shapes[0][0]

@@ -7,9 +7,9 @@ program computes the values, and the gradients when it is their turn: the two pa
 graph (`executor/recorded_step.py`).
 
 States of a node. *Closed*: a program has computed the values, and the operators are known but not
-on the tape. *Open*: they are, by themselves, and the node passes gradients on to them. *Followed*:
-its gradients were computed by the program, and nothing is kept. What is read for the first times
-is open from the start. A closed one is opened where anybody could tell: before an operand or a
+on the tape. *Open*: they are, by themselves, and the node passes gradients on to them; or the tape
+was followed, and it passes on to where nothing is kept. What is read for the first times is open
+from the start. A closed one is opened where anybody could tell: before an operand or a
 value is written, or its program runs again; if gradients are asked for in another way than before
 (other outputs, `grad`, `create_graph`, `retain_graph`, another thread), or their arrays have moved.
 States that its backward pass changes may be written at any time: nothing has read them yet.
@@ -18,17 +18,18 @@ States that its backward pass changes may be written at any time: nothing has re
 from __future__ import annotations
 
 import weakref
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from threading import get_ident
 from typing import Any
 
 from gnomon.base import GnomonError
+from gnomon.graph.gradient import Flow
 from gnomon.ground.lock import load_module
 from gnomon.ground.record import put
 from gnomon.ndarray.core.bounded_cache import STEPS
 from gnomon.ndarray.core.mode import mode
-from gnomon.ndarray.core.tape import Bundle, Node, Output, Place, reserved
+from gnomon.ndarray.core.tape import BESIDE, FOLLOWED, Node, Output, Place, reserved
 from gnomon.ndarray.lazy.fusion_group import FusionGroup
 from gnomon.ndarray.lazy.marks import (
     PREDICTED,
@@ -175,13 +176,14 @@ class Reader:
 class Forwarded(Node):
     """What a record has noted up to a read of the results `held`, their gradients by `plan`.
 
-    Without a plan it is open, and `values`, those of `held`, are on the tape.
+    Without a plan it is open, and `values`, those of `held`, are on the tape. While it is closed,
+    the plan says how gradients flow.
     """
 
     __slots__ = (
-        "__weakref__", "_asked", "_constants", "_drawn", "_held", "_is_asked", "_lock", "_moved",
-        "_numbers", "_operands", "_owner", "_path", "_places", "_plan", "_reader", "_reads",
-        "_train", "_turn", "_values",
+        "__weakref__", "_asked", "_drawn", "_held", "_is_asked", "_lock", "_moved", "_numbers",
+        "_operands", "_owner", "_path", "_places", "_plan", "_reader", "_reads", "_train", "_turn",
+        "_values",
     )  # fmt: skip
 
     def __init__(
@@ -197,10 +199,11 @@ class Forwarded(Node):
         kinds = [(x._layout, record.ctx) for x in values]
         if plan is None:
             places = [x._tape for x in values]
+            flow = Flow((True,) * len(places))
         else:
-            read = plan.read
-            places = [x.place if k in read else None for k, x in enumerate(record.operands)]
-        super().__init__(None, places, (True,) * len(places), (), kinds)
+            places = [x.place if k in plan.read else None for k, x in enumerate(record.operands)]
+            flow = plan.flow
+        super().__init__(None, places, flow, (), kinds)
         self._reads, self._plan, self._path, self._held = reads, plan, path, held
         self._lock, self._owner, self._train = record.own.lock, record.own.ident, record.train
         self._asked, self._is_asked = reads.asked, False
@@ -246,20 +249,22 @@ class Forwarded(Node):
         """Whether its operators are not on the tape, and it was not followed either."""
         return self._plan is not None
 
-    @property
-    def is_open(self) -> bool:
-        """Whether its operators are on the tape, wherever that leads."""
-        return self._plan is None and self.saved is not None
-
     def is_over(self, index: int) -> bool:
         """Whether the tape was followed beyond an output."""
-        if not self.is_open:
-            return self.saved is None and self._constants[index]
-        place = self._places[index]
+        place = None if self.is_closed else self._places[index]
         return type(place) is Output and place.node.is_over(place.index)
 
     def let_go(self) -> None:
         """The tape was followed: an open node's operators know that themselves."""
+        with self._lock:
+            if self._plan is not None:
+                self._end()
+
+    def _end(self) -> None:
+        """The tape was followed, and nothing is kept."""
+        self._reads.opened = 0
+        self._places = [FOLLOWED if x else BESIDE for x in self._plan.constants]
+        self._release()
 
     # --- gradients ------------------------------------------------------------------------------
 
@@ -268,12 +273,10 @@ class Forwarded(Node):
         if not self._is_asked:
             self._is_asked, self._reads.asked = True, asked
 
-    def takes(
-        self, outputs: tuple[int, ...], readers: Mapping[Place, int], sums: Collection[Place]
-    ) -> bool:
+    def takes(self, outputs: tuple[int, ...], direct: Collection[Place]) -> bool:
         """Whether the program gives what gradients are asked for, given those of `outputs`.
 
-        `readers` counts who reads each place, and `sums` are those that have received gradients.
+        The variables whose gradients it stores have to be among `direct`, which get no others.
         """
         asked = outputs, (True,) * len(outputs)
         is_same = self._asked == asked
@@ -281,12 +284,7 @@ class Forwarded(Node):
         with self._lock:
             if not is_same or not self._is_able():
                 return False
-            leaves = [self._operands[k].place for k, _, _ in self._plan.stores]
-        bundles = [p for p in readers if isinstance(p, Bundle)]
-        for leaf in leaves:
-            if readers.get(leaf) != 1 or leaf in sums or any(leaf in b.members for b in bundles):
-                return False
-        return True
+            return all(self._operands[k].place in direct for k, _, _ in self._plan.stores)
 
     def _is_able(self) -> bool:
         """Whether the program may compute the gradients now, in this thread."""
@@ -312,9 +310,7 @@ class Forwarded(Node):
     def _followed(self, grads: Sequence[Any]) -> Shares:
         """Have the program compute the gradients."""
         plan, operands = self._plan, self._operands
-        self._reads.opened, self._constants = 0, plan.constants
-        self.saved = None  # first: it is open to no other thread
-        self._release()
+        self._end()
         shares: Shares = plan.backward(operands, grads)
         return shares
 
@@ -322,10 +318,11 @@ class Forwarded(Node):
         """The gradients of the inputs given those of the outputs, None where nothing came.
 
         One goes to its entry of `dests` by `store`, if that is not None. None where the node is
-        open by now, since another thread has written what the program reads, or has run it.
+        open by now, since another thread has written what the program reads, or has run it, or
+        since a gradient that the program reads did not come.
         """
         with self._lock:
-            if not self._is_able():
+            if not self._is_able() or any(grads[k] is None for k in self._asked[0]):
                 self.open()
                 return None
             plan = self._plan
@@ -380,7 +377,7 @@ Met = dict[Forwarded, set[int]]
 
 def behind(place: Place | None, met: Met | None = None) -> Place | None:
     """The place that gradients go to instead of an open node's; `met` gets its outputs' numbers."""
-    while type(place) is Output and type(place.node) is Forwarded and place.node.is_open:
+    while type(place) is Output and type(place.node) is Forwarded and not place.node.is_closed:
         if met is not None:
             met.setdefault(place.node, set()).add(place.index)
         place = place.node._places[place.index]

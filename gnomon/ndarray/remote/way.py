@@ -271,7 +271,7 @@ def _gradient_on_host(node: Node, reads: Sequence[Any], wanted: tuple[int, ...])
     saved = node.saved or ()
     held = [here(x) for x in saved]
     kinds = [(layout, _HOST) for layout, _ in node.outputs]
-    twin = Node(node.gradient, node.inputs, node.gives, held, kinds, node.context)
+    twin = Node(node.gradient, node.inputs, node.flow, held, kinds, node.context)
     found = derivative.by_processor(twin, [here(x) for x in reads], wanted)
     pairs = [derivative.changed_of(node, part) for part in (held, saved)]
     for value, state in zip(*pairs, strict=True):

@@ -16,6 +16,7 @@ import numpy as np
 
 from gnomon import config
 from gnomon.base import ParamError, ShapeError, complaint
+from gnomon.graph.gradient import Flow
 from gnomon.ground.record import put
 from gnomon.ndarray.api.methods import copied
 from gnomon.ndarray.core import storage_types
@@ -171,7 +172,7 @@ def _enter_product(op: Any, matrix: Any, weight: Any, output: Any) -> None:
         return [None, apply_named("dot", kept, grad, **turned)]
 
     outputs = [(output._layout, output.context)]
-    node = Node(Call(gradient), [None, place], (False, True), (), outputs, (mode.training, None))
+    node = Node(Call(gradient), [None, place], Flow((False, True)), (), outputs)
     put(output, "_tape", node.place(0))
 
 
