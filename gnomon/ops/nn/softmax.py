@@ -181,7 +181,10 @@ class SoftmaxCrossEntropy(Op):
         s["label"] = s.rank("data", 2)[:1]
         s["output"] = (1,)
 
-    types = one_dtype("data", "output")
+    def types(self, t: Types) -> None:
+        t.same("data", "output")
+        if t["label"] is None:
+            t["label"] = t["data"]
 
     def forward(self, data: Expr, label: Expr) -> Expr:
         chosen = ext.pick(log_softmax(data, (1,)), cast(label, int64))
