@@ -435,3 +435,14 @@ def test_engines_may_change():
         check(executor)
     finally:
         engine.use(before)
+
+
+def test_a_reshaped_executor_has_gradients_of_what_asks_for_them_alone():
+    shapes = [(2, 2), (1, 2), (1,)]
+    net = mx.sym.FullyConnected(mx.sym.Variable("d"), num_hidden=1, name="f")
+    given, grads = ([nd.ones(s) for s in shapes] for _ in range(2))
+    requests = {"d": "null", "f_weight": "write", "f_bias": "add"}
+    executor = net.bind(mx.cpu(), given, grads, requests)
+    found = executor.reshape(d=(1, 2)).grad_dict
+    assert found.pop("d") is None
+    assert {k: g.shape for k, g in found.items()} == {"f_weight": (1, 2), "f_bias": (1,)}
