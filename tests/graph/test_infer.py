@@ -57,6 +57,14 @@ def test_attributes_say_shapes_and_dtypes_and_what_is_given_wins():
     assert infer.types(graph, {x.node: dtype.float64})[graph.outputs[0]] is dtype.float64
 
 
+def test_a_shape_that_is_given_in_part_is_completed_by_the_variables_own():
+    x = mx.sym.Variable("x", shape=(0, 3))
+    net = mx.sym.elemwise_add(x, mx.sym.Variable("y"))
+    assert net.infer_shape(x=(0, 0), y=(4, 0))[0] == [(4, 3)] * 2
+    assert net.infer_shape(x=(4, 0))[0] == [(4, 3)] * 2
+    assert net.infer_shape_partial(x=(0, 2))[0] == [(0, 2)] * 2
+
+
 @pytest.mark.parametrize("text", ["(2,", "x", "(2.5, 'a')", "{}"])
 def test_a_bad_shape_attribute_is_refused(text):
     x = variable("x", __shape__=text)

@@ -11,7 +11,7 @@ from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, cast
 from gnomon.ground.record import cached_property
 from gnomon.ops.create import FLOATS
-from gnomon.ops.infer import Free, Shape, Shapes, Types, normal_axis, one_dtype
+from gnomon.ops.infer import Free, Shape, Shapes, Types, normal_axis
 from gnomon.ops.op import Op, made_of, op
 from gnomon.ops.param import param
 from gnomon.ops.reduce import Axes, total
