@@ -89,7 +89,8 @@ class SoftmaxOutput(Op):
         spatial = times(y.shape[2:]) if self.multi_output else 1
         if self.normalization == "null":
             return spatial
-        return times(y.shape[:-1]) if self.preserve_shape else y.shape[0] * spatial
+        joined = self.preserve_shape and not self.multi_output  # whose samples are rows
+        return times(y.shape[:-1]) if joined else y.shape[0] * spatial
 
     def scaled(self, away: Expr, divisor: Expr | int, out_grads: Any) -> Expr:
         """`away` times the scale, divided, and times the gradient from above where asked for."""
