@@ -257,12 +257,14 @@ class FeedForward:
         num_batch: int | None = None,
         batch_end_callback: Any = None,
         reset: bool = True,
-    ) -> float:
-        """The metric over `X`, an iterator with labels."""
+    ) -> float | list[float]:
+        """The metric over `X`, an iterator with labels; a list where several were asked for."""
         source = self._source(X, None, train=False)
         module = self._bound(source, source.provide_label)
-        scored = module.score(source, eval_metric, num_batch, batch_end_callback, reset=reset)
-        return scored[0][1]
+        asked = metrics.create(eval_metric)
+        scored = module.score(source, asked, num_batch, batch_end_callback, reset=reset)
+        values = [value for _, value in scored]
+        return values if isinstance(asked.get()[0], list) else values[0]
 
     def save(self, prefix: str, epoch: int | None = None, remove_amp_cast: bool = True) -> None:
         """Write a checkpoint; its epoch is `num_epoch` by default."""

@@ -301,8 +301,10 @@ class Executor:
             self._resized(*row, *rules) for row in zip(names, self.arg_arrays, shapes, strict=True)
         ]
         grads = [
-            None if g is None else self._resized(n, g, s, *rules)
-            for n, g, s in zip(names, self.grad_arrays, shapes, strict=True)
+            None if request == "null" else self._resized(n, g, s, *rules)
+            for n, g, s, request in zip(
+                names, self.grad_arrays, shapes, self._grad_req, strict=True
+            )
         ]
         sizes = [known[e] for e in graph.outputs]
         outputs = [

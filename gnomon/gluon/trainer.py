@@ -271,7 +271,8 @@ class Trainer(CheckedArguments):
         if not hasattr(self._kvstore, "push"):
             self._kvstore.pushpull(keys, grads)
             return
-        order = self._push_order
+        # a store of this process alone updates in the order of the parameters
+        order = self._push_order if self._kvstore.num_workers > 1 else range(len(keys))
         self._kvstore.push([keys[k] for k in order], [grads[k] for k in order])
         if not self._update_on_kvstore:
             self._kvstore.pull(keys, out=grads, ignore_sparse=False)

@@ -43,7 +43,8 @@ def shapes(graph: Graph, given: Mapping[Node, Shape | None] | None = None) -> Kn
     Raises:
         ShapeError: shapes contradict; it names the node, its inputs and what is known of them.
     """
-    return _settle(_SHAPES, graph, _start(graph, given or {}, shape_attribute))
+    completed = {node: _completed(node, shape) for node, shape in (given or {}).items()}
+    return _settle(_SHAPES, graph, _start(graph, completed, shape_attribute))
 
 
 def types(graph: Graph, given: Mapping[Node, DType | None] | None = None) -> Known[DType | None]:
@@ -133,6 +134,16 @@ def shape_attribute(node: Node) -> Shape | None:
     except (ValueError, TypeError):
         raise ShapeError(_attribute_complaint(node, "__shape__", "a tuple of ints")) from None
     return from_border(shape, zero_is_unknown())
+
+
+def _completed(node: Node, given: Shape | None) -> Shape | None:
+    """`given`, with sizes of the variable's own shape where it has none."""
+    if given is None or UNKNOWN not in given:
+        return given
+    own = shape_attribute(node)
+    if own is None or len(own) != len(given):
+        return given
+    return tuple(o if g == UNKNOWN else g for g, o in zip(given, own, strict=True))
 
 
 def dtype_attribute(node: Node) -> DType | None:

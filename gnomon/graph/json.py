@@ -83,11 +83,20 @@ def _pooling(op: Any) -> int:
 
 #: operators whose outputs for their own use are others in MXNet; files count MXNet's
 HIDDEN_OUTPUTS: Mapping[str, Callable[[Any], int]] = {
+    "BilinearSampler": lambda op: 2,
+    "Correlation": lambda op: 3,
+    "GridGenerator": lambda op: 2,
+    "IdentityAttachKLSparseReg": lambda op: 1,
     "InstanceNorm": lambda op: 3,
     "L2Normalization": lambda op: 2,
     "LRN": lambda op: 2,
     "Pooling": _pooling,
     "RNN": lambda op: op.num_visible_outputs,
+    "SpatialTransformer": lambda op: 3,
+    "_contrib_BatchNormWithReLU": lambda op: 4,
+    "_contrib_DeformablePSROIPooling": lambda op: 2,
+    "_linalg_det": lambda op: 3,
+    "_linalg_slogdet": lambda op: 4,
     "sort": lambda op: 2,
     "topk": lambda op: 2 if op.ret_typ in ("both", "value") else 1,
 }

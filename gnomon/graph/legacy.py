@@ -144,7 +144,9 @@ _NORMS = "BatchNorm", "_contrib_BatchNormWithReLU", "_contrib_SyncBatchNorm"
 INITIAL: Mapping[tuple[str, str], str] = {
     **{(op, "moving_mean"): '["zero", {}]' for op in _NORMS},
     **{(op, "moving_var"): '["one", {}]' for op in _NORMS},
+    ("IdentityAttachKLSparseReg", "moving_avg"): '["zero", {}]',
     ("LeakyReLU", "gamma"): '["Constant", {"value": 0.25}]',
+    ("UpSampling", "weight"): '["bilinear", {}]',
 }
 
 

@@ -283,6 +283,8 @@ class Module(BaseModule):
             self._need("set_params", "binded")
             check_names("arg_params", self._arg_params or {}, arg_params)
             check_names("aux_params", self._aux_params or {}, aux_params)
+        if allow_missing and self.params_initialized:
+            self._params_dirty = True  # others stay as they are, averages that forward moved too
         super().set_params(arg_params, aux_params, allow_missing, force_init, allow_extra)
 
     def _sync_params(self) -> None:

@@ -110,14 +110,19 @@ def _by_memory(
     return [Replica(*zip(*rows, strict=True)) for rows in homes.values()]
 
 
-def push_last_first(store: Any, keys: Sequence[Any], grads: Sequence[Any]) -> None:
-    """Push gradients of layers in order; those of the last, which are there first, leave first."""
-    store.push(keys[::-1], grads[::-1])
+def push(store: Any, keys: Sequence[Any], grads: Sequence[Any]) -> None:
+    """Push gradients of layers in order.
+
+    Those of the last layers, which are there first, leave first for other processes. A store of
+    this process alone updates in the order of the layers: optimizers may count on it, as `Nadam`.
+    """
+    step = -1 if store.num_workers > 1 else 1
+    store.push(keys[::step], grads[::step])
 
 
 def update_on_store(store: Any, what: Trained) -> None:
     """Push all gradients to the store, which updates, and pull the parameters back."""
-    push_last_first(store, what.names, what.grads)
+    push(store, what.names, what.grads)
     store.pull(what.names, out=what.params, ignore_sparse=False)
 
 
@@ -128,7 +133,7 @@ def update_beside_store(store: Any, updater: Any, what: Trained, join: Any = Non
     `Optimizer.update_all`.
     """
     if store is not None:
-        push_last_first(store, what.names, what.grads)
+        push(store, what.names, what.grads)
         store.pull(what.names, out=what.grads, ignore_sparse=False)
         join = None
     for replica in what.replicas:

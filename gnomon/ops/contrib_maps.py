@@ -15,7 +15,7 @@ from gnomon.expr.node import Expr, cast
 from gnomon.ops.case import case
 from gnomon.ops.host import Array
 from gnomon.ops.infer import UNKNOWN, Free, Shape, Shapes, Types
-from gnomon.ops.op import Op, op
+from gnomon.ops.op import Op, numbered, op
 from gnomon.ops.param import count, param
 from gnomon.ops.unary import DTYPES
 
@@ -110,13 +110,14 @@ class AmpMulticast(Op):
 
     num_outputs: int = count(doc="How many inputs there are.")
     cast_narrow: bool = param(False, doc="Take the narrowest dtype.")
+    stem = "data_"
     cases = (
         case((2,), (3,), num_outputs=2),
         case((2, 3), (0,), (1,), num_outputs=3, cast_narrow=True),
     )
 
     def outputs(self) -> tuple[str, ...]:
-        return tuple(f"output{k}" for k in range(self.num_outputs))
+        return numbered(self.num_outputs)
 
     def shapes(self, s: Shapes) -> None:
         for data, output in zip(self.arguments(), self.outputs(), strict=True):

@@ -13,7 +13,7 @@ from gnomon.expr.node import Expr, Scalar, cast
 from gnomon.ops.case import case
 from gnomon.ops.host import Array, HostOp
 from gnomon.ops.infer import Shapes, Types, one_dtype
-from gnomon.ops.op import Op, op
+from gnomon.ops.op import Op, numbered, op
 from gnomon.ops.param import Dims, count, param
 
 
@@ -132,11 +132,12 @@ class ResetArrays(Op):
     """0 in all elements of every array."""
 
     num_arrays: int = count(doc="How many arrays there are.")
+    stem = "array_"
     cases = (case((2, 3), (4,), num_arrays=2),)
     gradient = Op.without_gradient
 
     def outputs(self) -> tuple[str, ...]:
-        return tuple(f"output{k}" for k in range(self.num_arrays))
+        return numbered(self.num_arrays)
 
     def shapes(self, s: Shapes) -> None:
         for name, made in zip(self.arguments(), self.outputs(), strict=True):

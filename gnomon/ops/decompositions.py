@@ -178,7 +178,7 @@ def flat(A: Array) -> Array:
     return A.reshape(-1, *A.shape[-2:])
 
 
-@op("_linalg_det", inputs=("A",), aliases=("linalg_det", "_npi_det"))
+@op("_linalg_det", inputs=("A",), outputs=("output0",), aliases=("linalg_det", "_npi_det"))
 class Determinant(Numbers):
     """The determinant of each matrix."""
 
@@ -191,9 +191,9 @@ class Determinant(Numbers):
     def reference(self, A: Array) -> Array:
         return np.reshape(np.linalg.det(A), A.shape[:-2] or FLAT)
 
-    def gradient(self, grad: Array, A: Array, output: Array) -> Array:
-        singular = self.each(output, A) == 0
-        found = self.each(grad * output, A) * self.inverse(A)
+    def gradient(self, grad: Array, A: Array, output0: Array) -> Array:
+        singular = self.each(output0, A) == 0
+        found = self.each(grad * output0, A) * self.inverse(A)
         return np.where(singular, 0, found)
 
 
@@ -206,6 +206,7 @@ class Determinant(Numbers):
 class SignAndLogarithmOfDeterminant(Numbers):
     """The sign of the determinant, and the logarithm of its absolute value."""
 
+    numbered = True
     cases = (case(spd(3)), case([[0.0, 2.0], [1.0, 0.0]]), case((0, 2, 2)))
 
     def compute(self, A: Array) -> tuple[Array, ...]:
@@ -246,6 +247,7 @@ class LowerAndOrthonormal(Matrices):
     """Q with orthonormal rows and a lower triangular L with A = L Q, of matrices not taller."""
 
     square = False
+    numbered = True
     cases = (case((2, 3, 5)), case((2, 2)), case((0, 2, 3)))
 
     def shapes(self, s: Shapes) -> None:
@@ -275,6 +277,7 @@ class Eigenvalues(Matrices):
     The largest element of each eigenvector is positive.
     """
 
+    numbered = True
     cases = (case(spd(3), differentiable=()), case(spd(1)), case((0, 2, 2)))
 
     def shapes(self, s: Shapes) -> None:

@@ -59,3 +59,4 @@ class MultiAllFinite(Finite):
     """1 where all elements of all arrays are finite, else 0."""
 
     num_arrays: int = count(1, doc="How many arrays there are.")
+    stem = "array_"

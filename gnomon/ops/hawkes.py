@@ -55,7 +55,7 @@ class Processes:
 @op(
     "_contrib_hawkesll",
     inputs=("lda", "alpha", "beta", "state", "lags", "marks", "valid_length", "max_time"),
-    outputs=("output0", "output1"),
+    outputs=("output", "out_state"),
 )
 class HawkesLikelihood(HostOp):
     """The logarithm of the likelihood (N,) of events, and the states (N, K) at `max_time` (N,).
@@ -74,12 +74,12 @@ class HawkesLikelihood(HostOp):
     )  # fmt: skip
 
     def shapes(self, s: Shapes) -> None:
-        s.same("lda", "state", "output1")
+        s.same("lda", "state", "out_state")
         s.same("lags", "marks")
         s["lda"], s["lags"] = (-1, -1), (-1, -1)
         n, k = s.need("lda")
         s["alpha"] = s["beta"] = (k,)
-        for name in ("valid_length", "max_time", "output0"):
+        for name in ("valid_length", "max_time", "output"):
             s[name] = (n,)
         s["lags"] = (n, -1)
         s["lda"] = (s.need("lags")[0], s.need("alpha")[0])

@@ -8,7 +8,7 @@ from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr
 from gnomon.ops.infer import UNKNOWN, Free, Shape, Shapes, normal_axis
 from gnomon.ops.movement import along
-from gnomon.ops.op import Op, op
+from gnomon.ops.op import Op, numbered, op
 from gnomon.ops.param import MOST, Dims, count, param
 
 
@@ -139,7 +139,7 @@ class SplitV2(Op):
             raise self.wrong("indices", "at least one")
 
     def outputs(self) -> tuple[str, ...]:
-        return tuple(f"output{k}" for k in range(self.sections or len(self.indices)))
+        return numbered(self.sections or len(self.indices))
 
     def bounds(self, size: int) -> list[int]:
         """Where the parts of `size` elements start, and the end."""

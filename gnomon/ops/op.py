@@ -60,7 +60,9 @@ class Op:
     input_names: ClassVar[tuple[str, ...]] = ("data",)
     output_names: ClassVar[tuple[str, ...]] = ("output",)
     aux_names: ClassVar[tuple[str, ...]] = ()
+    numbered: ClassVar[bool] = False  # symbols list its outputs by numbers: `listed_outputs`
     variadic: ClassVar[str | None] = None
+    stem: ClassVar[str] = "arg"  # what names of inputs begin with whose number varies
     interleaved: ClassVar[bool] = False  # whether a call has states among the arguments: `called`
     open_inputs: ClassVar[bool] = False  # an instance alone says how many, and their names
     fields: ClassVar[Mapping[str, Param]] = {}
@@ -167,7 +169,7 @@ class Op:
     def arguments(self) -> tuple[str, ...]:
         """Names of the inputs that gradients flow to; `arg0, arg1...` when their number varies."""
         if self.variadic:
-            return tuple(f"arg{i}" for i in range(getattr(self, self.variadic)))
+            return tuple(f"{self.stem}{i}" for i in range(getattr(self, self.variadic)))
         aux = self.aux_names
         return tuple([n for n in self.input_names if n not in aux]) if aux else self.input_names
 
@@ -201,6 +203,10 @@ class Op:
     def outputs(self) -> tuple[str, ...]:
         """Names of all outputs, those only the gradient uses included."""
         return self.output_names
+
+    def listed_outputs(self) -> tuple[str, ...]:
+        """Names of outputs in symbols: numbers, where MXNet has no names for them."""
+        return numbered(len(self.outputs())) if self.numbered else self.outputs()
 
     @property
     def num_visible_outputs(self) -> int:
@@ -408,6 +414,15 @@ def made_of(op: Op, numbers: Mapping[str, float]) -> Op:
     vars(op).update(numbers)
     vars(op)["_key"] = (*op._key, *numbers.items())
     return op
+
+
+def numbered(count: int) -> tuple[str, ...]:
+    """Names of outputs that have no others, as MXNet numbers them.
+
+    >>> numbered(1), numbered(2)
+    (('output',), ('output0', 'output1'))
+    """
+    return ("output",) if count == 1 else tuple(f"output{k}" for k in range(count))
 
 
 @functools.lru_cache(maxsize=4096)

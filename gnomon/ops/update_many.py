@@ -12,7 +12,7 @@ from gnomon.dtype import float32
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, cast
 from gnomon.ops.infer import Shapes, Types
-from gnomon.ops.op import Op, op
+from gnomon.ops.op import Op, numbered, op
 from gnomon.ops.param import Dims, Floats, count, declared, param
 from gnomon.ops.update import (
     MpSgdMomUpdate,
@@ -150,7 +150,7 @@ class Many(Op):
         return (*(f"{n}_{k}" for k in range(self.count) for n in each), *self.shared)
 
     def outputs(self) -> tuple[str, ...]:
-        return tuple(f"output{k}" for k in range(self.count))
+        return numbered(self.count)
 
     def shapes(self, s: Shapes) -> None:
         for k, output in enumerate(self.outputs()):

@@ -169,6 +169,7 @@ class MultiSumSq(Op):
     """The sum of squares of each array, as one vector."""
 
     num_arrays: int = count(doc="How many arrays there are.")
+    stem = "array_"
     gradient = Op.without_gradient
 
     def shapes(self, s: Shapes) -> None:

@@ -213,7 +213,7 @@ class Optimizer(CheckedArguments):
 
         `join(update, numbers)` may take that operation over, and says whether it did.
         """
-        if not self._fuses():
+        if not (indices and self._fuses()):
             for each in zip(indices, weights, grads, states, strict=True):
                 self.update_multi_precision(*each)
             return

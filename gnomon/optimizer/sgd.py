@@ -69,7 +69,8 @@ class NAG(SGD):
     _with_momentum = NagMomUpdate
 
     def __init__(self, momentum: float = 0.0, **kwargs: Any) -> None:
-        super().__init__(momentum=momentum, lazy_update=False, **kwargs)
+        # without momentum its updates are SGD's, of row-sparse gradients too
+        super().__init__(momentum=momentum, lazy_update=not momentum, **kwargs)
 
 
 @register

@@ -164,10 +164,10 @@ class Symbol(Arithmetic, Methods):
         return attrs.get(key, attrs.get(hidden_key(key)))
 
     def list_attr(self, recursive: bool = False) -> dict[str, str]:
-        """The attributes of this symbol's own node, without those of what it reads."""
+        """The attributes of this symbol's own node, of a group's first; not of what it reads."""
         if recursive:
             raise DeprecationWarning("list_attr(recursive=True) is gone, use attr_dict")
-        return {} if self.name is None else shown(self._entries[0].node)
+        return shown(self._entries[0].node)
 
     def attr_dict(self) -> dict[str, dict[str, str]]:
         """The attributes of every node in here that has some, by its name."""
@@ -333,7 +333,7 @@ class Symbol(Arithmetic, Methods):
 def output_name(entry: Entry) -> str:
     """The name of an output: `fc1_output`; a variable's is its own."""
     node = entry.node
-    return node.name if node.op is None else f"{node.name}_{node.op.outputs()[entry.index]}"
+    return node.name if node.op is None else f"{node.name}_{node.op.listed_outputs()[entry.index]}"
 
 
 def shown(node: Node) -> dict[str, str]:

@@ -466,3 +466,25 @@ def test_forward_again_calls_few_functions_of_python():
         sys.setprofile(None)
     own = [code.co_name for code in calls if "/gnomon/executor/" in code.co_filename]
     assert len(own) <= 10, own  # 15 before its program was kept
+
+
+def test_a_reshaped_executor_has_gradients_of_what_asks_for_them_alone():
+    shapes = [(2, 2), (1, 2), (1,)]
+    net = mx.sym.FullyConnected(mx.sym.Variable("d"), num_hidden=1, name="f")
+    given, grads = ([nd.ones(s) for s in shapes] for _ in range(2))
+    requests = {"d": "null", "f_weight": "write", "f_bias": "add"}
+    executor = net.bind(mx.cpu(), given, grads, requests)
+    found = executor.reshape(d=(1, 2)).grad_dict
+    assert found.pop("d") is None
+    assert {k: g.shape for k, g in found.items()} == {"f_weight": (1, 2), "f_bias": (1,)}
+
+
+def test_classes_along_axis_1_have_the_normalization_of_that_axis():
+    settings = {"multi_output": True, "preserve_shape": True, "normalization": "batch"}
+    net = mx.sym.SoftmaxOutput(mx.sym.Variable("d"), name="s", **settings)
+    executor = net.simple_bind(mx.cpu(), d=(2, 2, 3, 3))
+    executor.forward(is_train=True)
+    executor.backward()
+    expected = np.full((2, 2, 3, 3), 0.5 / 18)  # of 2 samples with 9 places each, as in MXNet
+    expected[:, 0] *= -1
+    np.testing.assert_allclose(executor.grad_dict["d"].asnumpy(), expected, rtol=1e-6)

@@ -1,7 +1,9 @@
 """Inference: both directions, partial knowledge, errors that name what is known."""
 
+import numpy as np
 import pytest
 
+import gnomon as mx
 from gnomon import config, dtype
 from gnomon.base import DTypeError, ShapeError
 from gnomon.graph import infer
@@ -53,6 +55,14 @@ def test_attributes_say_shapes_and_dtypes_and_what_is_given_wins():
     assert infer.types(graph)[graph.outputs[0]] is dtype.float16
     assert infer.shapes(graph, {x.node: (4, 3)})[graph.outputs[0]] == (4, 3)
     assert infer.types(graph, {x.node: dtype.float64})[graph.outputs[0]] is dtype.float64
+
+
+def test_a_shape_that_is_given_in_part_is_completed_by_the_variables_own():
+    x = mx.sym.Variable("x", shape=(0, 3))
+    net = mx.sym.elemwise_add(x, mx.sym.Variable("y"))
+    assert net.infer_shape(x=(0, 0), y=(4, 0))[0] == [(4, 3)] * 2
+    assert net.infer_shape(x=(4, 0))[0] == [(4, 3)] * 2
+    assert net.infer_shape_partial(x=(0, 2))[0] == [(0, 2)] * 2
 
 
 @pytest.mark.parametrize("text", ["(2,", "x", "(2.5, 'a')", "{}"])
@@ -143,3 +153,24 @@ def test_a_rule_is_asked_once_of_the_same_shapes(monkeypatch):
     for is_size, wanted in ((False, (-1, 2)), (True, (0, 2)), (False, (-1, 2))):
         with config.using(np_shape=is_size):
             assert infer.shapes(Graph([zeros]))[zeros] == wanted
+
+
+@pytest.mark.parametrize(
+    ("params", "data", "label", "expected"),
+    [
+        ({}, (2, 3), (0,), (2,)),
+        ({}, (2, 3, 4), (2, 0), (2, 3)),
+        ({"preserve_shape": True}, (2, 3, 4), (0, 0), (2, 3)),
+        ({"multi_output": True}, (2, 3, 4, 5), None, (2, 20)),
+    ],
+)
+def test_labels_that_are_partly_known_are_completed(params, data, label, expected):
+    net = mx.sym.SoftmaxOutput(mx.sym.Variable("data"), mx.sym.Variable("label"), **params)
+    given = {"data": data} if label is None else {"data": data, "label": label}
+    assert net.infer_shape(**given)[0] == [data, expected]
+
+
+def test_labels_of_cross_entropy_have_the_datas_type():
+    net = mx.sym.softmax_cross_entropy(mx.sym.Variable("data"), mx.sym.Variable("label"))
+    assert net.infer_type(data="float16")[0] == [np.float16] * 2
+    assert net.infer_type(data="float16", label="int32")[0] == [np.float16, np.int32]

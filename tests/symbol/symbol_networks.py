@@ -82,7 +82,52 @@ def composed(mx):
     return second(data=first, name="both").get_internals()
 
 
+def numbered(mx):
+    """Operators whose inputs or outputs have numbers for names."""
+    sym, a = mx.sym, mx.sym.Variable("a")
+    rates = {"lrs": (1, 1), "wds": (0, 0)}
+    parts = [sym.linalg.gelqf(a), sym.linalg.syevd(a), sym.linalg.slogdet(a), sym.linalg.det(a)]
+    parts += [sym.amp_multicast(num_outputs=2, name="amp"), sym.multi_sum_sq(num_arrays=2)]
+    parts += [sym.multi_all_finite(num_arrays=2), sym.contrib.hawkesll(name="h")]
+    parts += [sym.split_v2(a, 1), sym.split_v2(a, 2), sym.split(a, num_outputs=1)]
+    parts += [sym.multi_sgd_update(num_weights=1, lrs=(1,), wds=(0,), name="one")]
+    parts += [sym.multi_sgd_update(num_weights=2, **rates, name="two")]
+    settings = {"num_args": 2, "return_mapping": True}
+    parts += [sym.contrib.dgl_subgraph(sym.Variable("graph"), a, **settings)]
+    return sym.Group(parts)
+
+
+def initial(mx):
+    """Variables made for inputs, whose initializers names do not say."""
+    sym, a = mx.sym, mx.sym.Variable("a")
+    net = sym.UpSampling(a, scale=2, sample_type="bilinear", num_filter=2, name="up")
+    net = sym.LeakyReLU(sym.BatchNorm(net, name="bn"), act_type="prelu", name="prelu")
+    return sym.IdentityAttachKLSparseReg(sym.sigmoid(net), name="sparse")
+
+
+def hidden(mx):
+    """Operators with outputs for their own use, which files count."""
+    sym, a = mx.sym, mx.sym.Variable("a")
+    affine = {"transform_type": "affine", "target_shape": (2, 2)}
+    regions = {"spatial_scale": 1, "output_dim": 1, "group_size": 1, "pooled_size": 1}
+    parts = [sym.GridGenerator(a, **affine), sym.BilinearSampler(a, sym.Variable("grid"))]
+    parts += [sym.SpatialTransformer(a, sampler_type="bilinear", **affine)]
+    parts += [sym.Correlation(a, sym.Variable("b")), sym.contrib.BatchNormWithReLU(a)]
+    parts += [sym.contrib.DeformablePSROIPooling(name="regions", **regions)]
+    parts += [sym.LRN(a, nsize=3), sym.sort(a), sym.Pooling(a, kernel=(2, 2), pool_type="max")]
+    return sym.Group(parts)
+
+
+def casts(mx):
+    """Casts of mixed precision between operators, of which files keep none, and as outputs."""
+    sym, a = mx.sym, mx.sym.Variable("a")
+    half = sym.amp_cast(sym.amp_cast(a, dtype="float32"), dtype="float16")
+    both = sym.amp_multicast(half, sym.Variable("b"), num_outputs=2)
+    return sym.Group([half, sym.relu(half), both, both[0] + both[1]])
+
+
 NETWORKS = (mlp, lenet, residual, arithmetic, many, methods, special, composed)
+NETWORKS += (numbered, initial, hidden, casts)
 
 #: known shapes of inputs to infer from
 GIVEN = {
@@ -90,6 +135,7 @@ GIVEN = {
     "lenet": {"data": (2, 1, 8, 8)},
     "residual": {"data": (2, 4, 6, 6)},
     "composed": {"data": (3, 5)},
+    "initial": {"a": (2, 2, 3, 3)},
 }
 
 OLD = """{"nodes":[

@@ -8,7 +8,10 @@ CASTS = ("amp_cast", "amp_multicast")
 
 
 def without_casts(graph: Graph) -> Graph:
-    """`graph` in which readers of a cast read what was cast; the same one if there is none."""
+    """`graph` in which readers of a cast read what was cast; the same one if there is none.
+
+    Outputs stay, casts too: their names are what others know them by.
+    """
     if not any(n.op is not None and n.op.name in CASTS for n in graph.topo):
         return graph
     new: dict[Node, Node] = {}
@@ -20,6 +23,5 @@ def without_casts(graph: Graph) -> Graph:
 
     for node in graph.topo:
         new[node] = Node(node.op, node.name, (), node.attrs)
-        if node.op is None or node.op.name not in CASTS:
-            new[node].inputs = tuple(map(moved, node.inputs))
-    return Graph(map(moved, graph.outputs))
+        new[node].inputs = tuple(map(moved, node.inputs))
+    return Graph(Entry(new[e.node], e.index) for e in graph.outputs)

@@ -11,7 +11,7 @@ from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, cast
 from gnomon.ground.record import cached_property
 from gnomon.ops.create import FLOATS
-from gnomon.ops.infer import Free, Shape, Shapes, Types, normal_axis, one_dtype
+from gnomon.ops.infer import Free, Shape, Shapes, Types, normal_axis
 from gnomon.ops.op import Op, made_of, op
 from gnomon.ops.param import param
 from gnomon.ops.reduce import Axes, total
@@ -181,7 +181,10 @@ class SoftmaxCrossEntropy(Op):
         s["label"] = s.rank("data", 2)[:1]
         s["output"] = (1,)
 
-    types = one_dtype("data", "output")
+    def types(self, t: Types) -> None:
+        t.same("data", "output")
+        if t["label"] is None:
+            t["label"] = t["data"]
 
     def forward(self, data: Expr, label: Expr) -> Expr:
         chosen = ext.pick(log_softmax(data, (1,)), cast(label, int64))

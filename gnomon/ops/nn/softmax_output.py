@@ -44,13 +44,14 @@ class SoftmaxOutput(Op):
     def shapes(self, s: Shapes) -> None:
         s.same("data", "output")
         data = s.need("data")
-        if s["label"] is None:
-            places = UNKNOWN if UNKNOWN in data[2:] else times(data[2:])
-            s["label"] = (data[0], places) if self.multi_output else data[:-1]
+        places = UNKNOWN if UNKNOWN in data[2:] else times(data[2:])
+        usual = (data[0], places) if self.multi_output else data[:-1]
+        label = s["label"]
+        if label is None or (UNKNOWN in label and len(label) == len(usual)):
+            s["label"] = usual
             return
-        label = s.need("label")
         fits = {times(data), times(data[:-1]), times(data[:1]), times((data[0], *data[2:]))}
-        if -1 not in (*data, times(label)) and times(label) not in fits:
+        if UNKNOWN not in (*data, *label) and times(label) not in fits:
             expected = f"a label for each class axis of data, shape {data}"
             raise s.refuse("label", expected, f"shape {label}")
 
@@ -94,7 +95,8 @@ class SoftmaxOutput(Op):
         spatial = times(y.shape[2:]) if self.multi_output else 1
         if self.normalization == "null":
             return spatial
-        return times(y.shape[:-1]) if self.preserve_shape else y.shape[0] * spatial
+        joined = self.preserve_shape and not self.multi_output  # whose samples are rows
+        return times(y.shape[:-1]) if joined else y.shape[0] * spatial
 
     def scaled(self, away: Expr, divisor: Expr | int, out_grads: Any) -> Expr:
         """`away` times the scale, divided, and times the gradient from above where asked for."""
