@@ -44,7 +44,7 @@ def wait_for(condition):
     assert condition()
 
 
-def test_pages_that_nobody_writes_go_and_come_back():
+def test_pages_that_are_never_written_go_and_come_back():
     code = jit.object_code(TEXT.format(7))
     pages = list(trim.unwritten_pages(llvm._LIBRARY))
     held = sum(resident(*each) for each in pages)

@@ -1,7 +1,7 @@
 """Gives LLVM's memory back to the system once nothing was compiled for `PAUSE` seconds.
 
 LLVM's code and tables are 70 MB of a process that has compiled, more than most programs hold
-themselves. They are pages of its file that nobody writes: where a kernel is compiled later, they
+themselves. They are pages of its file that are only read: where a kernel is compiled later, they
 come back from the system's cache, in a few milliseconds. What LLVM has freed goes back too.
 
 States: *quiet*, until something was compiled; *watched*, while a thread sleeps until none was for a
@@ -94,7 +94,7 @@ def unwritten_pages(address: int) -> Iterator[tuple[int, int]]:
 
 def _function(name: str, *arguments: type) -> Callable[..., int]:
     """One of libc's that gives an int; a call of it runs without Python's lock."""
-    found = _libc[name]  # another one at each look-up: its types are nobody else's
+    found = _libc[name]  # a new object at each look-up, so its types are its own
     found.argtypes = arguments
     return found
 
