@@ -2,7 +2,9 @@
 
 Bytes between operators as each plans them (MXNet's `debug_str()` gives whole MB, rounded down), and
 the peak of a process that does nothing else; in brackets what that is above what it held after the
-import, where MXNet has loaded its libraries and gnomon has not. Rows that end in `again` compute
+import, where MXNet has loaded its libraries and gnomon has not; `later` what the process and its
+children hold above that two seconds after the step (proportional set size). An empty folder as
+GNOMON_CACHE_DIR makes it a cold run. Rows that end in `again` compute
 forward values a second time in the backward pass; those of `steps` train operator by operator, as
 `imperative.py` has them.
 """
@@ -22,7 +24,8 @@ PEERS = Path(__file__).parent / "peers"
 BOUND, STEPS = "memory_module.py", "memory_imperative.py"
 ROWS = [("mlp", 32), ("mlp", 128), ("lenet", 32), ("lenet", 128), ("resnet20", 32), ("words", 20),
         ("resnet110", 32)]  # fmt: skip
-TRAINED = [("mlp", 32), ("transformer", 2), ("transformer", 16), ("transformer", 64), ("lstm", 16)]
+TRAINED = [("mlp", 32), ("transformer", 2), ("transformer", 16), ("transformer", 64), ("lstm", 16),
+           ("conv", 64)]  # fmt: skip
 
 
 def held(
@@ -40,10 +43,10 @@ def held(
 def show(row: str, name: str, found: dict[str, Any] | None) -> None:
     """One line of the table."""
     if found is not None:
-        peak, more = (found[key] / 2**20 for key in ("peak", "more"))
+        peak, more, later = (found[key] / 2**20 for key in ("peak", "more", "later"))
         planned = f"planned {found['planned'] / 2**20:8.2f} MB" if "planned" in found else ""
         print(f"{row:20s} {name:8s} {planned:19s}  peak {peak:8.2f} MB (+{more:.2f})  "
-              f"{found['seconds'] * 1e3:8.1f} ms",
+              f"later +{later:.2f}  {found['seconds'] * 1e3:8.1f} ms",
               flush=True)  # fmt: skip
 
 

@@ -80,7 +80,16 @@ def lstm(F: Any, x: Any, p: Table) -> Any:
     return dense(F, state, p, "out", 10)
 
 
-NETS = {"mlp": mlp, "transformer": transformer, "lstm": lstm}
+def conv(F: Any, x: Any, p: Table) -> Any:
+    """Two convolutions of 32 channels, each with a pooling."""
+    for name in ("c1", "c2"):
+        weight, bias = p[f"{name}_weight"], p[f"{name}_bias"]
+        x = F.relu(F.Convolution(x, weight, bias, kernel=(3, 3), pad=(1, 1), num_filter=32))
+        x = F.Pooling(x, kernel=(2, 2), stride=(2, 2), pool_type="max")
+    return dense(F, F.Flatten(x), p, "out", 10)
+
+
+NETS = {"mlp": mlp, "transformer": transformer, "lstm": lstm, "conv": conv}
 
 
 def imperative(net: Any, params: Table, x: Any, label: Any, update: Any) -> tuple[Step, Any]:

@@ -9,12 +9,12 @@ PACKAGE, NET, SIZE = sys.argv[1:]
 sys.argv[1:] = [PACKAGE, "imperative"]  # what the module of the steps asks for
 
 import imperative_module  # noqa: E402  # it reads its arguments as it is imported
-from memory_status import seconds, status  # noqa: E402  # as above
+from memory_status import held, held_later, seconds, status  # noqa: E402  # as above
 
 
 def main() -> None:
     """Train, and print what is held."""
-    before = status("VmRSS")
+    before, held_before = status("VmRSS"), held()
     step, wait, _ = imperative_module.setup(NET, int(SIZE))
 
     def waited() -> None:
@@ -24,7 +24,9 @@ def main() -> None:
     for _ in range(20):
         waited()
     peak = status("VmHWM")
-    print(json.dumps({"seconds": seconds(waited), "peak": peak, "more": peak - before}))
+    later = held_later() - held_before
+    print(json.dumps({"later": later, "seconds": seconds(waited),
+                      "peak": peak, "more": peak - before}))  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import sys
 
 import nets
 import symbols
-from memory_status import seconds, status
+from memory_status import held, held_later, seconds, status
 
 PACKAGE, NET, BATCH, *MIRROR = sys.argv[1:]
 if MIRROR:
@@ -22,7 +22,7 @@ SHAPES = {**nets.INPUTS, "resnet110": nets.INPUTS["resnet20"]}
 def main() -> None:
     """Bind, run, and print what is held."""
     size = int(BATCH)
-    before = status("VmRSS")
+    before, held_before = status("VmRSS"), held()
     shapes = (nets.STEPS, size) if NET == "words" else (size, *SHAPES[NET])
     net = mx.sym.SoftmaxOutput(getattr(symbols, NET)(mx, size), name="softmax")
     requests = {n: "null" if n in ("data", "softmax_label") else "write"
@@ -40,7 +40,8 @@ def main() -> None:
     listing = bound.debug_str()
     exact = re.search(r"(\d+) bytes between operators", listing)
     planned = int(exact[1]) if exact else int(re.search(r"Total (\d+) MB", listing)[1]) << 20
-    print(json.dumps({"planned": planned, "seconds": seconds(step),
+    later = held_later() - held_before
+    print(json.dumps({"planned": planned, "later": later, "seconds": seconds(step),
                       "peak": status("VmHWM"), "more": status("VmHWM") - before}))  # fmt: skip
 
 

@@ -7,6 +7,7 @@ lock.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +20,8 @@ from gnomon.base import GnomonError
 from gnomon.runtime.compiler import guard
 from gnomon.runtime.compiler.host import HostInfo
 from gnomon.runtime.compiler.jit import BRANCHES, STRAIGHT
+from gnomon.runtime.compiler.trim import trim_later
+from gnomon.runtime.ffi import symbol
 
 if TYPE_CHECKING:
     from gnomon.code.target import Target
@@ -59,7 +62,9 @@ def object_code(text: str, opt: int, verify: bool, host: HostInfo) -> bytes:
     machine = _machine(host, opt < 0)
     module = optimised(text, opt, machine, verify)
     with _without_lsr():
-        return bytes(machine.emit_object(module))
+        code = bytes(machine.emit_object(module))
+    trim_later(_LIBRARY)
+    return code
 
 
 def ir(text: str, opt: int, host: HostInfo) -> str:
@@ -202,4 +207,5 @@ def _machine_for(target: Target) -> Any:
     )
 
 
+_LIBRARY = symbol(ctypes.CDLL(binding.ffi.lib._name), "LLVMPY_DisposeModule")
 guard.LOCKS.append(binding.ffi.lib._lock._lock)  # llvmlite takes it around each of its calls
