@@ -180,7 +180,7 @@ class RecordImages(Part, SourceIter):
         data = self._normalizer.apply(batch.pixels, self._draws(batch.rows))
         (desc,) = self.provide_label
         labels = batch.labels.reshape(desc.shape)
-        index = np.array([row.record for row in batch.rows])
+        index = np.array([row.record for row in batch.rows], np.uint64)
         return DataBatch([data], [nd.array(labels)], batch.pad, index)
 
     # what comes when ------------------------------------------------------------------------

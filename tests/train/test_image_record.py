@@ -340,6 +340,7 @@ def test_bounds_of_scales_may_be_exchanged(rec):
 
 
 def test_parts_make_the_whole(rec):
+    assert next(make(rec)).index.dtype == np.uint64  # as MXNet
     parts = [seen(make(rec, num_parts=3, part_index=k, batch_size=1)) for k in range(3)]
     assert [label for part in parts for (label,), _, _ in part] == list(range(7))
     assert seen(make(rec, num_parts=3, part_index=1, batch_size=3))[0] == ([2, 3, 2], 1, [2, 3, 2])
