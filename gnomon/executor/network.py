@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any, NamedTuple
 
 from gnomon.context import Context
@@ -60,6 +61,23 @@ def shaped_by_values(graph: Graph, tables: Mapping[str, Any]) -> bool:
     return infer.by_values(graph, known)
 
 
+def with_own_operators(graph: Graph) -> Graph:
+    """`graph` where no two nodes on data share an operator: what they hand on is kept by it."""
+    shared = [n.op for n in graph.topo if n.op is not None and not n.op.is_expression]
+    known = set(map(id, shared))
+    if len(known) == len(shared):
+        return graph
+    new: dict[Node, Node] = {}
+    for node in graph.topo:
+        new[node] = node
+        if node.op is not None:
+            inputs = [Entry(new[e.node], e.index) for e in node.inputs]
+            first = node.op.is_expression or id(node.op) in known
+            known.discard(id(node.op))
+            new[node] = Node(node.op if first else copy(node.op), node.name, inputs, node.attrs)
+    return Graph(Entry(new[e.node], e.index) for e in graph.outputs)
+
+
 def network(
     graph: Graph,
     placed: Places,
@@ -78,6 +96,7 @@ def network(
     """
     contexts = [placed[e.node] for e in graph.outputs]
     given, graph = graph, told("placement", graph, with_copies(graph, placed), show)
+    graph = told("own operators", graph, with_own_operators(graph), show)
     tables = [
         *zip(graph.arguments, bound.args, strict=True),
         *zip(graph.auxiliary, bound.aux, strict=True),

@@ -16,6 +16,7 @@ import numpy as np
 from gnomon.base import ParamError, complaint
 from gnomon.ground.record import cached_property
 from gnomon.image.codec import Image
+from gnomon.image.warp import warp_affine
 from gnomon.ops.param import param
 from gnomon.recordio.header import opencv
 
@@ -141,14 +142,10 @@ class DefaultAugmenter:
             ]
         )
         shift = (np.array(size) - turn @ [w, h]) / 2
-        done = cv2.warpAffine(
-            image,
-            np.column_stack([turn, shift]),
-            (int(size[0]), int(size[1])),
-            flags=interpolation(self.inter_method, (w, h), size, rng),
-            borderMode=cv2.BORDER_CONSTANT,
-            borderValue=self._filling(),
-        )
+        way = interpolation(self.inter_method, (w, h), size, rng)
+        whole = int(size[0]), int(size[1])
+        matrix = np.column_stack([turn, shift])
+        done = warp_affine(cv2, image, matrix, whole, way, self._filling())
         return with_axes(done)
 
     def _filling(self) -> tuple[int, ...]:

@@ -82,8 +82,8 @@ class ImageIter(DataIter):
             expected = "one of path_imgrec, path_imglist and imglist"
             raise ParamError(complaint("ImageIter", "path_imgrec", expected, None))
         every = list(range(len(self.imgrec))) if self.imgrec else list(self.imglist or ())
-        count = len(every)
-        self.seq = every[count * part_index // num_parts : count * (part_index + 1) // num_parts]
+        size = len(every) // num_parts  # of all parts: what is left over is in none
+        self.seq = every[size * part_index : size * (part_index + 1)]
         if not self.seq:
             raise FormatError("ImageIter: there are no images to read")
         width = () if label_width == 1 else (label_width,)

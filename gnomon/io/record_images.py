@@ -62,7 +62,7 @@ class RecordImages(Part, SourceIter):
 
     path_imgrec: str = param(doc="The record file.")
     path_imglist: str = param("", doc="A list whose labels count in place of the records'.")
-    path_imgidx: str = param("", doc="The index of the file; not needed.")
+    path_imgidx: str = param("", doc="The index of the file; tells how parts are cut.")
     data_shape: Dims = param(low=1, doc="(channels, height, width) of the output.")
     preprocess_threads: int = param(4, low=1, doc="Threads that decode and augment.")
     verbose: bool = param(True, doc="Not used.")
@@ -102,7 +102,7 @@ class RecordImages(Part, SourceIter):
             expected = "(channels, height, width) with 1, 3 or 4 channels"
             raise ParamError(complaint(where, "data_shape", expected, self.data_shape))
         self._records = Records(where, self.path_imgrec, skip_corrupt=self.skip_corrupt)
-        self._part = self.part(len(self._records))
+        self._part = self.part(len(self._records), indexed=bool(self.path_imgidx))
         if not self._part:
             raise FormatError(f"{where}: there are no records in {self.path_imgrec!r}")
         self._damaged: set[int] = set()
@@ -180,7 +180,7 @@ class RecordImages(Part, SourceIter):
         data = self._normalizer.apply(batch.pixels, self._draws(batch.rows))
         (desc,) = self.provide_label
         labels = batch.labels.reshape(desc.shape)
-        index = np.array([row.record for row in batch.rows])
+        index = np.array([row.record for row in batch.rows], np.uint64)
         return DataBatch([data], [nd.array(labels)], batch.pad, index)
 
     # what comes when ------------------------------------------------------------------------

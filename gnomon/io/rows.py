@@ -70,7 +70,9 @@ class RowIter(SourceIter):
         rows = self._numbers(self._next)
         self._next += self.batch_size
         pad = max(0, self._next - self._count)
-        return DataBatch([self._data(rows)], [self._label(rows)], pad=pad, index=rows)
+        return DataBatch(
+            [self._data(rows)], [self._label(rows)], pad=pad, index=rows.astype(np.uint64)
+        )
 
 
 def dense(rows: np.ndarray[Any, Any]) -> Any:

@@ -88,14 +88,21 @@ class Part:
     num_parts: int = param(1, low=1, doc="Parts that the data is cut into.")
     part_index: int = param(0, low=0, doc="The part to read, from 0.")
 
-    def part(self, count: int) -> range:
-        """The rows of this part, of `count`; ParamError where there is no such part."""
+    def part(self, count: int, indexed: bool = False) -> range:
+        """The rows of this part, of `count`; ParamError where there is no such part.
+
+        Parts are as equal as they can be. Those by an index of a file are all of one size: the
+        last ones have what is left, or nothing.
+        """
         if self.part_index >= self.num_parts:
             expected = f"below num_parts={self.num_parts}"
             raise ParamError(
                 complaint(type(self).__name__, "part_index", expected, self.part_index)
             )
         parts, index = self.num_parts, self.part_index
+        if indexed:
+            size = -(-count // parts)
+            return range(count)[size * index : size * (index + 1)]
         return range(count * index // parts, count * (index + 1) // parts)
 
 

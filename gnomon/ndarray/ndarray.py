@@ -127,6 +127,8 @@ class NDArray(Arithmetic, Indexing, Methods, Array, main=True):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """NumPy's functions on arrays: ours where there is one, else NumPy's on copies."""
         name = _UFUNCS.get(ufunc.__name__)
+        # NumPy's comparisons make an array of a number on the left
+        inputs = tuple([x[()] if isinstance(x, np.ndarray) and not x.ndim else x for x in inputs])
         plain = method == "__call__" and not kwargs and len(inputs) == 2
         ours = all(isinstance(x, (Array, np.ndarray)) or is_number(x) for x in inputs)
         if name is not None and plain and ours:

@@ -317,6 +317,7 @@ def register_op_property(name: str) -> Callable[[P], P]:
         _check_property(name, property_type)
         parts = {
             "__doc__": property_type.__doc__,
+            "__module__": property_type.__module__,
             "made_from": property_type,
             "input_names": (),
         }

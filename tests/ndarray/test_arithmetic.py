@@ -231,3 +231,13 @@ def test_negative_zeros_stay():
     low = nd.array([-0.0, -0.3, -0.5, 0.3, 0.0])
     assert np.signbit(nd.rint(low).asnumpy()).tolist() == [True, True, True, False, False]
     assert nd.rint(low).asnumpy().tolist() == [0, 0, -1, 0, 0]
+
+
+def test_numbers_of_numpy_on_the_left_of_comparisons_are_numbers():
+    x = mx.nd.array([True, False, True], dtype="bool")
+    for found, wanted in [  # MXNet's
+        (np.int64(2) <= x, [0, 0, 0]),
+        (np.float64(0.5) != x, [1, 0, 1]),
+        (np.float32(1.5) > x, [0, 1, 0]),
+    ]:
+        assert (found.dtype, found.asnumpy().tolist()) == (np.int64, wanted)

@@ -126,6 +126,7 @@ def test_a_property_is_an_operator_like_any_other():
     assert op.infer_type([float32, None]) == ([float32] * 2, [float32], [])
     assert op.backward_needs([X, W], [float32] * 2) == Needs((0,), (0, 1), ())
     assert find("_test_convolution").__doc__ == "A convolution, the classic way."
+    assert find("_test_convolution").__module__ == __name__  # it is none of the package's
     assert op == classic()
     with pytest.raises(ShapeError, match="weight: expected"):
         op.infer_shape([X, (1, 2, 3, 4)])

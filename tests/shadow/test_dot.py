@@ -250,3 +250,18 @@ def test_implicit_dot_takes_no_memory(monkeypatch):
         out[:] = implicit_dot(a, b) + 1.0
     assert not sizes
     assert (out.numpy() == 33).all()
+
+
+@pytest.mark.parametrize("saver", ["assign", "__iadd__", "__isub__"])
+@pytest.mark.parametrize("shapes", [((3, 4), (4, 5)), ((1, 4), (4, 5)), ((3, 4), (4, 1))])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_nothing_times_nan_by_a_statement_that_is_known(saver, shapes, dtype):
+    x, y = draw(*shapes[0], dtype=dtype), draw(*shapes[1], dtype=dtype)
+    x[0, 1] = np.nan
+    result = Tensor(np.ones((len(x), y.shape[1]), dtype))
+    for factor in (2.0, 3.0, 0.5, 0.0, 1.5, -0.0):
+        result[:] = 1.0
+        getattr(result, saver)(factor * dot(Tensor(x), Tensor(y)))
+        product = factor * (x @ y)
+        want = {"assign": product, "__iadd__": 1 + product, "__isub__": 1 - product}[saver]
+        close(result.numpy(), want)

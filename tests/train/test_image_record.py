@@ -340,9 +340,25 @@ def test_bounds_of_scales_may_be_exchanged(rec):
 
 
 def test_parts_make_the_whole(rec):
+    assert next(make(rec)).index.dtype == np.uint64  # as MXNet
     parts = [seen(make(rec, num_parts=3, part_index=k, batch_size=1)) for k in range(3)]
     assert [label for part in parts for (label,), _, _ in part] == list(range(7))
     assert seen(make(rec, num_parts=3, part_index=1, batch_size=3))[0] == ([2, 3, 2], 1, [2, 3, 2])
+
+
+@pytest.mark.parametrize(
+    ("count", "sizes"),  # MXNet's, but for parts without a record, which it fails on too
+    [(7, [3, 3, 1]), (8, [3, 3, 2]), (13, [3, 3, 3, 3, 1]), (10, [2, 2, 2, 2, 2, 0, 0])],
+)
+def test_parts_by_an_index_are_of_one_size(tmp_path, count, sizes):
+    path = pack(tmp_path, [IMAGES[0]] * count)
+    options = {"path_imgidx": str(tmp_path / "a.idx"), "num_parts": len(sizes), "batch_size": 1}
+    parts = [seen(make(path, part_index=k, **options)) for k, size in enumerate(sizes) if size]
+    assert [len(part) for part in parts] == [size for size in sizes if size]
+    assert [label for part in parts for (label,), _, _ in part] == list(range(count))
+    if 0 in sizes:
+        with pytest.raises(mx.MXNetError, match="no records"):
+            make(path, part_index=len(parts), **options)
 
 
 def test_labels_of_a_list_and_several(rec, tmp_path):

@@ -88,7 +88,7 @@ def test_shapes_dtypes_and_names(folder):
     assert it.provide_data == [("x", (8, 3, 1))]
     assert it.provide_label == [("y", (8, 1, 3))]
     assert batch.data[0].dtype == np.float64
-    assert batch.pad == 3
+    assert (batch.pad, batch.index.dtype) == (3, np.uint64)
     np.testing.assert_array_equal(
         batch.data[0].asnumpy()[5:, :, 0], [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
     )

@@ -26,7 +26,7 @@ class DataTask:
     """One node's run, on the memory that the plan gave its entries.
 
     Every output is written but for the gradients that are `added` to the caller's arrays. `kept`
-    holds, by operator node, what one run hands to the next. Resources are those of `ctx`, else of
+    holds, by operator object, what one run hands to the next. Resources are those of `ctx`, else of
     the current context.
     """
 
@@ -71,7 +71,7 @@ class DataTask:
     def _forward(self, op: Any) -> None:
         arguments = self.node.inputs[: len(op.arguments())]
         made = [self.buffers[e] for e in self.node.entries()]
-        context = self._context(self.node.name)
+        context = self._context(op)
         ins = [shadow.TBlob(self.buffers[e]) for e in arguments]
         requests = [OpReqType.kWriteTo] * len(made)
         op.run(
@@ -85,22 +85,16 @@ class DataTask:
     def _backward(self, gradient: Gradient) -> None:
         op = gradient.op
         grads, ins, outs = gradient.parts([shadow.TBlob(self.buffers[e]) for e in self.node.inputs])
-        count = len(op.arguments())
         made = [self.buffers[e] for e in self.node.entries()]
-        context = self._context(self.forward_name)
+        context = self._context(op)
         requests = [
             OpReqType.kNullOp if not given else OpReqType.kAddTo if added else OpReqType.kWriteTo
             for given, added in zip(gradient.flow.gives, self.added, strict=True)
         ]
         blobs, states = (list(map(shadow.TBlob, part)) for part in (made, self.states))
-        op.run_backward(context, grads, ins[:count], outs, requests, blobs, states)
+        op.run_backward(context, grads, ins[: len(op.arguments())], outs, requests, blobs, states)
 
-    @property
-    def forward_name(self) -> str:
-        """The name of the node whose gradient this is."""
-        return self.node.name.removesuffix("_backward")
-
-    def _context(self, key: str) -> OpContext:
-        state = self.kept.setdefault(key, {})
+    def _context(self, op: Any) -> OpContext:
+        state = self.kept.setdefault(id(op), {})
         assert isinstance(state, dict)
         return OpContext(is_train=self.train, requested=self.requested, state=state)

@@ -75,8 +75,9 @@ class Network:
 
     `outputs` are None where no array is to get one. `grads` holds the wanted gradients with their
     savers; `heads` the gradients of the outputs, or of the first ones: none flows from the others.
-    Their buffers need memory only where a gradient reads them. `handed` holds, by name, what
-    operators on data hand on: from forward to backward, and from one mode's program to another's.
+    Their buffers need memory only where a gradient reads them. `handed` holds, by operator object,
+    of which each node on data has its own, what is handed on from forward to backward, and from one
+    mode's program to another's.
     """
 
     graph: Graph

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gnomon.native.memory import CFunction, Struct, divided
-from gnomon.native.words import native
+from gnomon.native.words import Reals, native, scratch
 
 _ROWS, _PLAIN, _TURNED = 101, 111, 112  # what BLAS calls the order of elements, and transposition
 
@@ -73,6 +73,16 @@ def many(shared: Shared, task: int, tasks: int) -> None:
 
 
 @native
+def element(p: Shared, ta: int, tb: int, row: int, column: int, step: int, dest: int) -> None:
+    """One element of a float64 product times 0: BLAS would not read what may be NaN."""
+    found = Reals(scratch(1).address)
+    dgemm(_ROWS, ta, tb, 1, 1, p.k, 1.0, row, p.lda, column, step, 0.0, found.address, 1)
+    c = Reals(dest)
+    product = p.alpha * found[0]
+    c[0] = product if p.beta == 0 else product + p.beta * c[0]
+
+
+@native
 def gemm_unit(p: Gemm, unit: int) -> None:
     which = divided(unit, p.parts)
     start = (unit - which * p.parts) * p.piece
@@ -88,7 +98,13 @@ def gemm_unit(p: Gemm, unit: int) -> None:
     c = p.c + (which * p.sc + row * p.ldc + column) * p.size
     ta = _TURNED if p.ta != 0 else _PLAIN
     tb = _TURNED if p.tb != 0 else _PLAIN
-    if p.size == 8:
+    if p.size == 8 and p.alpha == 0:
+        for i in range(m):
+            for j in range(n):
+                x = a + i * (8 if p.ta != 0 else p.lda * 8)
+                y = b + j * (p.ldb * 8 if p.tb != 0 else 8)
+                element(p, ta, tb, x, y, p.ldb, c + (i * p.ldc + j) * 8)
+    elif p.size == 8:
         dgemm(_ROWS, ta, tb, m, n, p.k, p.alpha, a, p.lda, b, p.ldb, p.beta, c, p.ldc)
     else:
         sgemm(_ROWS, ta, tb, m, n, p.k, p.alpha, a, p.lda, b, p.ldb, p.beta, c, p.ldc)
@@ -107,7 +123,11 @@ def gemv_unit(p: Gemv, unit: int) -> None:
     ta = _TURNED if p.ta != 0 else _PLAIN
     rows = p.k if p.ta != 0 else size
     columns = size if p.ta != 0 else p.k
-    if p.size == 8:
+    if p.size == 8 and p.alpha == 0:
+        for i in range(size):
+            row = a + i * (8 if p.ta != 0 else p.lda * 8)
+            element(p, ta, _PLAIN, row, x, p.incx, y + i * p.incy * 8)
+    elif p.size == 8:
         dgemv(_ROWS, ta, rows, columns, p.alpha, a, p.lda, x, p.incx, p.beta, y, p.incy)
     else:
         sgemv(_ROWS, ta, rows, columns, p.alpha, a, p.lda, x, p.incx, p.beta, y, p.incy)
