@@ -7,7 +7,9 @@ import pytest
 
 import gnomon as mx
 from gnomon import autograd, nd
+from gnomon.expr.node import Buffer
 from gnomon.ops.nn.ctc import CTCLoss
+from gnomon.ops.nn.spatial import sampled
 
 DATA = [[0.2, 0.4, 0.6], [0.3, 0.9, 0.5], [0.1, 0.2, 0.7], [0.8, 0.6, 0.4]]
 
@@ -222,3 +224,8 @@ def test_means_of_integers_hold_their_sums(dtype, how):
         assert found.asnumpy().dtype == dtype
         assert (found.asnumpy()[0, 0, :, ::2] >= 79).all()
         assert found[0, 0, 0, 0].asscalar() == 80
+
+
+def test_sampled_pixels_are_found_without_divisions():
+    loop = sampled(Buffer((2, 3, 5, 6)), Buffer((2, 2, 4, 7))).loop()
+    assert "/" not in loop and "%" not in loop

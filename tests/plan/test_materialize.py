@@ -149,3 +149,12 @@ def test_what_is_larger_than_its_operands_is_not_kept():
     groups = pieces([store])
     assert max(prod(s.dest.shape) for group in groups for s in group) == N
     np.testing.assert_allclose(store.dest.assign(store.value).numpy(), evaluate(store.value), 1e-5)
+
+
+def test_the_gradient_of_a_window_is_computed_once_for_all_its_elements():
+    x = Buffer((2, 9, 9))
+    total = ext.pool(x * x, "sum", (3, 3), (2, 2))
+    (grad,) = vjp([total * total], [Buffer(total.shape)], [x])
+    stores = [Store(Buffer(x.shape), "saveto", grad)]
+    kept, last = materialize.materialized(stores, lambda e: Buffer(e.shape, e.dtype))
+    assert [s.dest.shape for s in (*kept, *last)] == [total.shape, x.shape]

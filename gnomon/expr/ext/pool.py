@@ -6,6 +6,7 @@ The gradient of an extreme goes to every tie, as in mshadow; `call.max_pool` giv
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
 from gnomon import dtype as dt
 from gnomon.base import DTypeError, GnomonError, ShapeError, complaint
@@ -95,6 +96,7 @@ class Unpool(Chainer):
     grad: Expr
     windows: Windows
     space: Sizes
+    rereads: ClassVar[bool] = True  # the gradient of a window once, not for each of its elements
 
     def infer(self) -> tuple[tuple[int, ...], DType]:
         check_numbers("unpool", "grad", self.grad)

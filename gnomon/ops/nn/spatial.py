@@ -17,25 +17,26 @@ def sampled(data: Expr, grid: Expr) -> Expr:
     Between four pixels it is interpolated; those outside of the image are 0.
     """
     n, c, h, w = data.shape
-    shape = (n, *grid.shape[2:])
+    shape = (n, c, *grid.shape[2:])
     x, y = (
-        (ext.reshape(ext.slice_(grid, (0, k), (n, k + 1)), shape) + 1.0) * ((size - 1) / 2)
+        (ext.slice_(grid, (0, k), (n, k + 1)) + 1.0) * ((size - 1) / 2)
         for k, size in enumerate((w, h))
     )
-    rows = ext.reshape(ext.transpose(data, (0, 2, 3, 1)), (n * h * w, c))
-    image = ext.iota(shape, 0, int64) * (h * w)
+    # one axis of all pixels: what is taken lies at its index, which no division takes apart again
+    pixels = ext.reshape(data, (n * c * h * w,))
+    images = ext.iota(shape, 0, int64) * (c * h * w) + ext.iota(shape, 1, int64) * (h * w)
     left, top = fn.floor(x), fn.floor(y)
     over, under = x - left, y - top  # at a pixel itself, too, the slope is that to the next one
     total: Expr | None = None
     for row, high in ((top, 1.0 - under), (top + 1.0, under)):
         for column, wide in ((left, 1.0 - over), (left + 1.0, over)):
             share = wide * high * (inside(column, w) * inside(row, h))
-            at = image + within(row, h) * w + within(column, w)
-            pixels = ext.take(rows, at)
-            part = pixels * ext.broadcast_to(ext.reshape(share, (*shape, 1)), pixels.shape)
+            place = within(row, h) * w + within(column, w)
+            taken = ext.take(pixels, images + ext.broadcast_to(place, shape))
+            part = taken * ext.broadcast_to(share, shape)
             total = part if total is None else total + part
     assert total is not None
-    return ext.transpose(total, (0, 3, 1, 2))
+    return total
 
 
 def inside(place: Expr, size: int) -> Expr:
