@@ -26,6 +26,9 @@ COUNTED = {
     "LayerNorm": lambda n: ([(*n, 24), (24,), (24,)], {}),
     "softmax": lambda n: ([(*n, 5)], {"temperature": 2.0 if len(n) > 2 else None}),
     "log_softmax": lambda n: ([(*n, 6)], {"axis": len(n)}),
+    "SoftmaxOutput": lambda n: ([(n[0], 5, 3), (n[0], 3)],
+                                {"multi_output": True, "use_ignore": True})
+                     if len(n) > 1 else ([(n[0], 5), n], {"smooth_alpha": 0.25}),
     "softmin": lambda n: ([(*n, 6)], {"axis": -1}),
     "MakeLoss": lambda n: ([n], {"normalization": "valid", "valid_thresh": 0.5}),
     "batch_dot": lambda n: ([(3, *n[-2:]), (3, n[-1], 5)] if len(n) > 1 else [(3, n[0], 2)] * 2,

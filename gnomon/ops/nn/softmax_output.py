@@ -56,8 +56,8 @@ class SoftmaxOutput(Op):
             raise s.refuse("label", expected, f"shape {label}")
 
     def free(self, data: Shape, label: Shape) -> Free | None:
-        """Batches do nothing but count, unless the gradient is divided by them."""
-        if self.normalization == "batch" or len(data) < 2 or label[:1] != data[:1]:
+        """Batches do nothing but count, unless the gradient is divided by what they hold."""
+        if self.normalization != "null" or len(data) < 2 or label[:1] != data[:1]:
             return None
         return Free(data[:1], (*data[1:], len(label), *label[1:]))
 

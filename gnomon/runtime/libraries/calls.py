@@ -96,7 +96,8 @@ def dot_steps(invoke: Invoke) -> list[Step]:
 def product_of(invoke: Invoke) -> Product | None:
     """What a call multiplies; None where it is no product of operands as they lie."""
     call = invoke.call
-    if not isinstance(call, Dot) or None in [matrix(e) for e in call.children]:  # type: ignore[arg-type]
+    operands: Any = call.children
+    if not isinstance(call, Dot) or None in map(matrix, operands):
         return None
     return multiplied(invoke, copied)[0]
 
