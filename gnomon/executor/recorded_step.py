@@ -443,8 +443,8 @@ def planned(
         network = Network(outline, path, key, operands, train)
         made = Planned(network, operands, forget, depth, loose)
     except GnomonError:
-        return None
-    structure.learn(made.is_resized)
+        made = None
+    structure.learn(made is not None and made.is_resized)
     return made
 
 

@@ -365,3 +365,41 @@ def test_another_thread_writes_while_gradients_are_on_their_way(written, backs, 
     steps(step, 10)
     assert backs
     assert len(opened) == 2
+
+
+class Deep(mx.gluon.Block):
+    """Enough operators for a prediction to be a program."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = self.params.get("weight", shape=(3, 2), init="ones")
+
+    def forward(self, x):
+        y = nd.dot(x, self.weight.data())
+        for _ in range(4):
+            y = nd.tanh(y * 0.5) + 0.1
+        return y
+
+
+def test_predictions_of_other_sizes_leave_alone_what_is_asked_of_recorded_reads(backs, opened):
+    """Both note the same operators, and read the same of them."""
+
+    def found():
+        net, seen = Deep(), []
+        net.initialize()
+        for k in range(2 * STEPS):
+            x = nd.ones((4, 3)) * k
+            with autograd.record():
+                y = net(x)
+            seen.append(y.asnumpy())
+            y.backward()
+            seen += [net.weight.grad().asnumpy(), net(nd.ones((5 + k, 3))).asnumpy()]
+        return seen
+
+    seen = found()
+    assert len(backs) > STEPS
+    assert not opened
+    with config.using(programs=False):
+        right = found()
+    for a, b in zip(seen, right, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)

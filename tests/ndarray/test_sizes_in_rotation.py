@@ -7,6 +7,7 @@ import pytest
 from ndarray.noted_steps import AT_FIRST, begin_soon, counted, counted_runs, forward, variables
 
 from gnomon import autograd, config, nd
+from gnomon.executor import recorded_step
 from gnomon.executor.passes import Passes
 from gnomon.executor.recorded_step import Plan
 from gnomon.ndarray.core import bounded_cache
@@ -83,6 +84,18 @@ def test_what_no_program_tells_of_others_is_one_where_it_came_often(monkeypatch)
     found = rotated(train, AT_FIRST)
     assert len(made) == TRUST
     agree(found, train, AT_FIRST)
+
+
+def test_few_programs_are_tried_of_steps_of_a_structure_that_may_have_none(monkeypatch):
+    """The gradient of a variable lies where the step reads it."""
+
+    def step(x, w, b):
+        w._tape.grad = w  # what may have no program
+        return train(x, w, b)
+
+    tried = counted(monkeypatch, recorded_step.Planned, "_made")
+    rotated(step, AT_FIRST)
+    assert len(tried) == TRUST
 
 
 def test_unrolled_steps_are_noted_again_when_they_take_turns(monkeypatch):

@@ -60,7 +60,7 @@ class Alike(Structure):
 
     __slots__ = ("asked", "loose", "opened", "seen")
 
-    def __init__(self, operators: Sequence[Any]) -> None:
+    def __init__(self, operators: int) -> None:
         super().__init__(operators)
         self.asked: Asked | None = None
         self.loose: set[int] = set()
@@ -105,7 +105,7 @@ class Reads:
     @property
     def is_short(self) -> bool:
         """Whether a program is of use where the same sizes come alone."""
-        return self.predicts and len(self.alike.operators) < FEWEST
+        return self.predicts and self.alike.operators < FEWEST
 
     @property
     def is_first(self) -> bool:
@@ -131,9 +131,8 @@ class Reads:
 
             planned = load_module("gnomon.executor.recorded_step").planned
             where = (PREDICTING, alike.loose) if self.predicts else (_depth(operands),)
-            path = mark.path()
-            structure = structure_of(path, key, Structure)
-            made = planned(structure, path, key, train, operands, forget, *where)
+            structure = structure_of(mark, key, Structure)
+            made = planned(structure, mark.path(), key, train, operands, forget, *where)
             alike.trust = structure.trust
             STEPS.put(self.planned, asked, made, WEIGHT + mark.count)
         found = self.planned.get(asked)

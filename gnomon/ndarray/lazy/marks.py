@@ -55,6 +55,28 @@ class Operand(Frozen):
         return made
 
 
+class Kind:
+    """What marks share that differ in sizes alone: they lead to each other as marks do.
+
+    `structures` are those of steps that end here, by what was asked for.
+    """
+
+    __slots__ = ("after", "op", "structures")
+
+    def __init__(self, op: Any) -> None:
+        self.op = op  # alive, so that no other has its identity
+        self.after: dict[Any, Kind] = {}
+        self.structures: dict[Any, Any] = {}
+
+    def then(self, op: Any, operands: tuple[int, ...], results: int, is_random: bool) -> Kind:
+        """The kind of marks of an operator after those of this one, with so many `results`."""
+        what = id(op), operands, results, is_random
+        found = self.after.get(what)
+        if found is None:
+            found = self.after[what] = Kind(op)
+        return found
+
+
 @whole
 class Mark(Frozen):
     """What was noted up to one operator; `operands` are results by number, and leaves -1, -2...
@@ -64,8 +86,8 @@ class Mark(Frozen):
     """
 
     __slots__ = (
-        "after", "count", "draws", "first", "is_random", "is_single", "layouts", "leaves", "op",
-        "opened", "operands", "parent", "plans", "results", "varied",
+        "after", "count", "draws", "first", "is_random", "is_single", "kind", "layouts", "leaves",
+        "op", "opened", "operands", "parent", "plans", "results", "varied",
     )  # fmt: skip
 
     made = 0
@@ -76,6 +98,7 @@ class Mark(Frozen):
     first: int
     is_random: bool
     is_single: bool
+    kind: Any  # a `Kind`
     layouts: tuple[Layout, ...]
     leaves: int
     op: Any
@@ -95,10 +118,15 @@ class Mark(Frozen):
         draws: tuple[int, ...] = (),
     ) -> None:
         first, before = (0, 0) if parent is None else (parent.results, parent.leaves)
+        results = first + len(layouts)
+        if parent is None:
+            kind = Kind(op)
+        else:
+            kind = parent.kind.then(op, operands, results, bool(draws))
         for name, value in (
             ("parent", parent), ("op", op), ("operands", operands), ("layouts", tuple(layouts)),
             ("draws", draws), ("is_random", bool(draws)), ("is_single", len(layouts) == 1),
-            ("first", first), ("results", first + len(layouts)),
+            ("first", first), ("results", results), ("kind", kind),
             ("count", 0 if parent is None else parent.count + 1),
             ("leaves", max([before, *(-k for k in operands)])),
             ("after", {}), ("opened", {}), ("plans", {}), ("varied", {}),
@@ -128,23 +156,24 @@ def admit(weight: int = 1) -> None:
     if Mark.made > KEPT:
         Mark.made = 0
         _alike.clear()
-        _structures.clear()
         for mark in EMPTY:
             mark.after.clear()
+            mark.kind.after.clear()
 
 
 class Structure:
-    """What steps share that differ in sizes alone: operators, and which results these read.
+    """What steps of so many `operators` share that differ in sizes alone.
 
     `count` is how often one came, `outline` what programs share (`executor/recorded_step.py`). The
     first of these are made the usual way, which tells of those for other sizes: they take a
-    fraction of that. `trust` falls with each one of the usual way, and rises with others.
+    fraction of that. `trust` falls with each one of the usual way, or that may not be, and rises
+    with others.
     """
 
     __slots__ = ("count", "operators", "outline", "trust")
 
-    def __init__(self, operators: Sequence[Any]) -> None:
-        self.operators = operators  # alive, so that no others have their identities
+    def __init__(self, operators: int) -> None:
+        self.operators = operators
         self.count, self.trust = 0, TRUST
         self.outline: Any = None
 
@@ -154,25 +183,23 @@ class Structure:
         It does where its operators on such operands are new, too. Else it may have had one, for
         which there was no room.
         """
-        has_room = is_new or STEPS.has_room(WEIGHT + len(self.operators))
+        has_room = is_new or STEPS.has_room(WEIGHT + self.operators)
         return self.count > often and self.trust > 0 and has_room
 
     def learn(self, by_others: bool) -> None:
-        """A program was made, by those for other sizes or not."""
+        """A program was made, by those for other sizes or not, or could not be."""
         self.trust = min(self.trust + 1, TRUST) if by_others else self.trust - 1
 
 
 S = TypeVar("S", bound=Structure)
-_structures: dict[Any, Any] = {}
 
 
-def structure_of(path: Sequence[Mark], key: Any, kind: type[S]) -> S:
-    """The structure of what was noted and asked for by `key`, of a kind that is always the same."""
-    says = [(id(m.op), m.operands, m.results, m.is_random) for m in path]
-    what = tuple(says), key
-    found: S | None = _structures.get(what)
+def structure_of(mark: Mark, key: Any, made: type[S]) -> S:
+    """The structure of what was noted up to a mark and asked for by `key`, which says what class it
+    is `made` of."""
+    found: S | None = mark.kind.structures.get(key)
     if found is None:
-        found = _structures[what] = kind([mark.op for mark in path])
+        found = mark.kind.structures[key] = made(mark.count)
     return found
 
 

@@ -283,7 +283,7 @@ class Record(Recorded):
         reads, is_first, is_new = plans.get(key), not plans, self.is_new
         if reads is None:
             admit()
-            alike = structure_of(self.mark.path(), key, Alike)
+            alike = structure_of(self.mark, key, Alike)
             reads = plans[key] = Reads(alike, self.way == PREDICTED)
         if reads.is_vain:
             self.missed()
@@ -401,8 +401,8 @@ class Record(Recorded):
 
     def _met(self, mark: Mark, operands: Sequence[Operand], key: Any, count: int) -> Any:
         """A program for a step that came `count` times before; None where it is none yet."""
-        plans, path, is_new = mark.plans, mark.path(), self.is_new
-        structure = structure_of(path, key, Structure)
+        plans, is_new = mark.plans, self.is_new
+        structure = structure_of(mark, key, Structure)
         structure.count += 1
         if structure.count == 1:
             self.missed(is_new=not plans)
@@ -414,7 +414,8 @@ class Record(Recorded):
         if count < OFTEN and not structure.is_due(OFTEN, is_new):
             return None
         planned = load_module("gnomon.executor.recorded_step").planned
-        found = planned(structure, path, key, self.train, operands, partial(plans.pop, key))
+        forget = partial(plans.pop, key)
+        found = planned(structure, mark.path(), key, self.train, operands, forget)
         plans.pop(key, None)
         STEPS.put(plans, key, found, WEIGHT + mark.count)
         return found
