@@ -133,15 +133,25 @@ def source(array: Any) -> Place | None:
     return None if type(place) is Output and place.node.is_over(place.index) else place
 
 
+def leads(place: Place | None) -> bool:
+    """Whether gradients that come to a place are wanted: a variable, or states, lie behind it.
+
+    States change with the gradients of a variable alone.
+    """
+    if type(place) is Output:
+        return place.node.output_leads(place.index)
+    return place is not None
+
+
 class Node:
     """What was recorded as one.
 
     `inputs` are the places of the arguments, None for those that are not on the tape, and `flow`
     says how gradients go there; `saved` are the arrays that `gradient` reads after the gradients of
-    the outputs.
+    the outputs. `leads` says whether anything is to be done behind it when gradients are followed.
     """
 
-    __slots__ = ("context", "flow", "gradient", "inputs", "number", "outputs", "saved")
+    __slots__ = ("context", "flow", "gradient", "inputs", "leads", "number", "outputs", "saved")
 
     def __init__(
         self,
@@ -159,6 +169,15 @@ class Node:
         self.outputs = outputs  # layout and context of each visible output
         self.context = context
         self.number = next(_numbers)
+        self.leads = False
+        for place, given in zip(inputs, flow.gives, strict=True):
+            if (given or flow.changes) and leads(place):
+                self.leads = True
+                break
+
+    def output_leads(self, index: int) -> bool:
+        """Whether anything is to be done behind an output."""
+        return self.leads
 
     def is_over(self, index: int) -> bool:
         """Whether the tape was followed beyond an output."""
