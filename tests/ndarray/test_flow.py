@@ -203,3 +203,16 @@ def test_a_part_is_followed_though_nothing_leads_on():
         loss.backward()
         with pytest.raises(GnomonError, match="followed already"):
             h.backward()
+
+
+@pytest.mark.parametrize("programs", [True, False])
+def test_a_function_that_leads_nowhere_is_not_called(programs):
+    a, called = Arrays(), []
+    with config.using(programs=programs):
+        for _ in range(STEPS):
+            with autograd.record():
+                h = nd.BlockGrad(a.layer(nd.ones((2, 3))))
+                loss = Passed(True, lambda: called.append(1))(h) + a.u
+            loss.backward()
+    assert not called
+    assert (a.u.grad.asnumpy() == 1).all()

@@ -129,7 +129,9 @@ def source(array: Any) -> Place | None:
 
     What was followed is a constant from then on, as a state that goes from step to step is.
     """
-    place = placed(array)
+    place: Place | None = array._tape
+    if place is NOTED:
+        place = placed(array)
     return None if type(place) is Output and place.node.is_over(place.index) else place
 
 
@@ -138,9 +140,7 @@ def leads(place: Place | None) -> bool:
 
     States change with the gradients of a variable alone.
     """
-    if type(place) is Output:
-        return place.node.output_leads(place.index)
-    return place is not None
+    return place.node.output_leads(place.index) if type(place) is Output else place is not None
 
 
 class Node:
@@ -170,8 +170,8 @@ class Node:
         self.context = context
         self.number = next(_numbers)
         self.leads = False
-        for place, given in zip(inputs, flow.gives, strict=True):
-            if (given or flow.changes) and leads(place):
+        for place in inputs if flow.changes else itertools.compress(inputs, flow.gives):
+            if leads(place):
                 self.leads = True
                 break
 
@@ -254,9 +254,9 @@ def record(
     places = [source(x) for x in arguments]
     if places.count(None) == len(places):
         return
-    shapes = tuple(x.shape for x in inputs), tuple(x.shape for x in outputs)
-    types = tuple(x._dtype for x in inputs), tuple(x._dtype for x in outputs)
-    wanted = tuple(place is not None for place in places)
+    shapes = tuple([x.shape for x in inputs]), tuple([x.shape for x in outputs])
+    types = tuple([x._dtype for x in inputs]), tuple([x._dtype for x in outputs])
+    wanted = tuple([place is not None for place in places])
     gradient = gradient_of(op, shapes, types, wanted, train)
     flow = gradient.flow
     saved = [inputs[k]._saved() for k in flow.reads.inputs]
