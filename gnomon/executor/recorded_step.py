@@ -28,7 +28,7 @@ from gnomon.graph.node import Entry, Graph, Node
 from gnomon.ground.collector import resting
 from gnomon.ndarray.core.array import Array, of_zeros
 from gnomon.ndarray.core.layout import dense
-from gnomon.ndarray.core.tape import Leaf, passes
+from gnomon.ndarray.core.tape import Leaf, leads, passes
 from gnomon.ndarray.lazy.marks import Key, Mark, Operand, Structure, needed
 from gnomon.ndarray.lazy.notes import Shares
 from gnomon.ndarray.lazy.recorded import ways
@@ -86,8 +86,9 @@ class Network:
     """What was noted as a graph, with what an executor asks of a symbol.
 
     The values that are held have these `layouts`; `constants` tells of each whether it is a
-    constant once the gradients were computed. `flow` is that of gradients of the heads to all
-    operands of the record; the states that may change with them are `moving`.
+    constant once the gradients were computed, and `leads` whether it leads to a variable. `flow` is
+    that of gradients of the heads to all operands of the record; the states that change with them
+    are `moving`.
     """
 
     name = "step"
@@ -111,7 +112,9 @@ class Network:
         if any(self._is_argument(k) for k in self.states):
             raise Unplanned("step: a state is an argument, too")
         self.constants = self._constants()
-        self.flow, self.moving = self._flow(operands)
+        flows, leading = self._flows(operands)
+        self.flow, self.moving = self._flow(flows, len(operands))
+        self.leads = [k in leading for k in held]
 
     def _is_argument(self, number: int) -> bool:
         """Whether an operand is read otherwise than as a state."""
@@ -135,29 +138,43 @@ class Network:
             raise Unplanned("step: a value is held that no head shares an operator with")
         return [not self._heads or k in self._followed for k in self._held]
 
-    def _flow(self, operands: Sequence[Operand]) -> tuple[Flow, frozenset[int]]:
-        """How gradients of the heads flow through all operators, and the states that may change.
+    def _flows(self, operands: Sequence[Operand]) -> tuple[list[Flow], set[int]]:
+        """How gradients flow through each operator, and what leads to variables.
+
+        Of predictions nothing does.
+        """
+        leading = {~k for k, x in enumerate(operands) if self._heads and leads(x.place)}
+        flows = []
+        for mark in self._path:
+            arguments = mark.operands[: len(mark.op.arguments())]
+            wanted = tuple(k in leading for k in arguments)
+            flow = Flow(wanted)
+            if True in wanted:
+                inputs = [self._layouts[k] if k >= 0 else operands[~k].layout for k in arguments]
+                shapes, types = tuple(x.shape for x in inputs), tuple(x.dtype for x in inputs)
+                flow = flow_of(mark.op, shapes, types, wanted, self.train)
+            flows.append(flow)
+            if flow.leads:
+                leading.update(range(mark.first, mark.results))
+        return flows, leading
+
+    def _flow(self, flows: Sequence[Flow], count: int) -> tuple[Flow, frozenset[int]]:
+        """How gradients of the heads flow through all operators, and the states that change.
 
         Raises:
             Unplanned: one of them is read before, by another operator.
         """
         found, moving, kept = set(self._heads), set[int](), set[int]()
-        for mark in reversed(self._path) if self._heads else ():
-            count = len(mark.op.arguments())
-            arguments = mark.operands[:count]
-            states = self.states.intersection(~k for k in mark.operands[count:])
-            is_reached = not found.isdisjoint(range(mark.first, mark.results))
-            if not (is_reached or states):
-                continue
-            inputs = [self._layouts[k] if k >= 0 else operands[~k].layout for k in arguments]
-            shapes, types = tuple(x.shape for x in inputs), tuple(x.dtype for x in inputs)
-            flow = flow_of(mark.op, shapes, types, (True,) * count, self.train)
-            if is_reached:
-                found.update(k for k, given in zip(arguments, flow.gives, strict=True) if given)
-            (moving if flow.changes else kept).update(states)
+        for mark, flow in zip(reversed(self._path), reversed(flows), strict=True):
+            if not found.isdisjoint(range(mark.first, mark.results)):
+                pairs = zip(mark.operands, flow.gives, strict=False)
+                found.update(k for k, given in pairs if given)
+            changes = flow.changes and mark.first in self._followed
+            states = mark.operands[len(flow.gives) :]
+            (moving if changes else kept).update(self.states.intersection(~k for k in states))
         if moving & kept:
             raise Unplanned("step: a state that changes is read before")
-        gives = tuple(~k in found for k in range(len(operands)))
+        gives = tuple(~k in found for k in range(count))
         return Flow(gives, len(moving) > 0), frozenset(moving)
 
     def list_arguments(self) -> list[str]:
@@ -183,15 +200,16 @@ class Plan:
 
     `stays` are the numbers of operands with where they lie, `stores` those with where their
     gradients do, `read` all that are on the tape. Where operands are results on the tape, gradients
-    are `shares`, stored nowhere; those that no gradient flows to have none. `flow`, `moving` and
-    `constants` are as for `Network`. `turn` counts forward passes, `depth` is as for `_arena`.
+    are `shares`, stored nowhere; those that no gradient flows to have none. `flow`, `moving`,
+    `constants` and `leads` are as for `Network`. `turn` counts forward passes, `depth` is as for
+    `_arena`.
     """
 
     def __init__(
         self, network: Network, operands: Sequence[Operand], loose: Collection[int], depth: int
     ) -> None:
         self.layouts, self.constants = network.layouts, network.constants
-        self.flow, self.moving = network.flow, network.moving
+        self.flow, self.moving, self.leads = network.flow, network.moving, network.leads
         self.turn, self.depth = 0, depth
         self.ctx = operands[0].chunk.ctx
         arguments = [k for k in network.operands if k in network.reached - network.states]
@@ -235,7 +253,7 @@ class Plan:
                 args[node] = self._input(x.layout)
             if k in leaves:
                 grads[node], requests[node] = leaves[k].grad._detached(), leaves[k].req
-            elif k in self.shares and (self.flow.gives[k] or self.flow.changes):
+            elif k in self.shares and leads(x.place) and (self.flow.gives[k] or self.flow.changes):
                 grads[node] = of_zeros(x.layout.shape, x.layout.dtype, self.ctx)
                 requests[node] = "write"
                 if self.flow.gives[k]:  # if not, states between it and the heads change

@@ -10,7 +10,7 @@ go of its arrays behind the visit, unless it is to be followed again.
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence, Set
 from operator import attrgetter
 from typing import Any
 
@@ -32,6 +32,7 @@ from gnomon.ndarray.core.tape import (
     Node,
     Output,
     Place,
+    leads,
     passes,
     placed,
 )
@@ -43,6 +44,7 @@ from gnomon.runtime.ffi import ffi, pointer
 
 Dest = tuple[Any, str]  # an array, and the saver that stores into it
 _AGAIN = "backward: the tape was followed already; use retain_graph=True to follow it again"
+_LEADS = attrgetter("leads")
 _NUMBER = attrgetter("number")
 _BRIEF = 1 << 12  # elements: fewer are written at once
 
@@ -253,27 +255,26 @@ class Walk:
                 found.update(place for place, given in pairs if given and place is not None)
         return found
 
-    def _takes(self, node: Forwarded, received: Collection[Place]) -> bool:
+    def _takes(self, node: Forwarded, received: Set[Place]) -> bool:
         """Whether a program gives the gradients of a node, given those that it will receive.
 
-        It does not where the gradient of an output is stopped before it comes there: the operators
-        change their states then all the same, and have to be on the tape for that.
+        It does not where the gradient of an output is stopped before it comes there, though it
+        would lead to variables: the operators change their states then all the same, and have to be
+        on the tape for that.
         """
-        places = list(enumerate(Output(node, k) for k in range(len(node.outputs))))
-        outputs = tuple(k for k, p in places if p in received)
-        reached = tuple(k for k, p in places if p in self.readers or p in self.sums)
-        return outputs == reached and node.takes(outputs, self.direct)
+        places = [Output(node, k) for k in range(len(node.outputs))]
+        reached = [p for p in places if p in self.readers or p in self.sums]
+        outputs = tuple(p.index for p in reached)
+        return received.issuperset(filter(leads, reached)) and node.takes(outputs, self.direct)
 
     def run(self) -> None:
-        """Visit every node, but where that changes states, or some gradients alone are wanted,
-        only those that lead to a gradient that is wanted."""
-        is_partial = self.keep or any(node.flow.changes for node in self.nodes)
-        leads = self._leading().__contains__ if is_partial else _always
+        """Visit the nodes that lead to a gradient that is wanted."""
+        is_wanted = self._leading().__contains__ if self.keep else _LEADS
         for node in self.nodes:
             places = [Output(node, k) for k in range(len(node.outputs))]
             grads = [self.sums[p] if p in self.keep else self.sums.pop(p, None) for p in places]
             follows = node.flow.changes or any(g is not None for g in grads)
-            if follows and leads(node) and not self.visit(node, grads):
+            if follows and is_wanted(node) and not self.visit(node, grads):
                 reached = [p for p in self.readers if type(p) is Output]
                 left = dict.fromkeys(p for p in reached if p.node.number <= node.number)
                 came = {p: g for p, g in zip(places, grads, strict=True) if g is not None}
@@ -405,17 +406,10 @@ def _ones(layout: Layout) -> Any:
     return np.ones(layout.shape, layout.dtype.numpy).reshape(-1).view(np.uint8)
 
 
-def _always(node: Node) -> bool:
-    """Where all gradients are wanted, every node is visited."""
-    return True
-
-
 def _leads(place: Place | None, wanted: Collection[Place], leading: Collection[Node]) -> bool:
-    """Whether a place is wanted, or depends on one that is; without `wanted` all leaves are."""
+    """Whether a place is wanted, or depends on one that is."""
     if type(place) is Output and place.node in leading:
         return True
-    if not wanted:
-        return isinstance(place, (Leaf, Bundle))
     return place in wanted or (type(place) is Bundle and not place.members.isdisjoint(wanted))
 
 

@@ -44,6 +44,7 @@ class Arrays:
             x.attach_grad()
         self.two, self.one, self.zero = nd.ones((2, 2)) * 2, nd.ones((2,)), nd.zeros((2,))
         self.mean, self.variance = nd.zeros((2,)), nd.ones((2,))
+        self.others = nd.zeros((2,)), nd.ones((2,))
 
     def layer(self, x):
         return nd.FullyConnected(x, self.v, no_bias=True, num_hidden=2)
@@ -91,6 +92,43 @@ def stopped_before_the_layer(x, a):
     return read(a.normed(h)) + a.u
 
 
+def stopped_before_the_layer_alone(x, a):
+    h = read(nd.BlockGrad(a.layer(x)))
+    return a.normed(h).sum() + a.u.sum()
+
+
+def stopped_before_all(x, a):
+    return a.normed(read(nd.BlockGrad(a.layer(x))))
+
+
+def stopped_before_one_of_two_layers(x, a):
+    """Both are results of one part."""
+    h = a.layer(x)
+    g = nd.BlockGrad(h)
+    return nd.dot(a.normed(read(g)), a.u) + read(h)
+
+
+def stopped_before_a_part(x, a):
+    h = read(nd.BlockGrad(a.layer(x)))
+    return nd.dot(read(nd.dot(a.normed(h), a.w)), a.u)
+
+
+def stopped_before_a_part_that_another_is_behind(x, a):
+    """Of two results of a part the one that is normed leads nowhere."""
+    h = a.layer(x)
+    g = nd.BlockGrad(h) * 2
+    read(h)
+    t = read(g * 3)
+    return nd.dot(read(a.normed(t) + nd.BlockGrad(h)), a.u)
+
+
+def stopped_before_and_beside(x, a):
+    """Other averages change in a part whose result leads nowhere."""
+    mean, variance = a.others
+    t = read(nd.BlockGrad(nd.BatchNorm(a.layer(x), a.one, a.zero, mean, variance, momentum=0.5)))
+    return nd.dot(a.normed(t), a.u)
+
+
 def not_given_by_a_function(x, a):
     h = read(a.normed(a.layer(x)))
     return Passed(False)(h) + a.other()
@@ -120,6 +158,12 @@ NETWORKS = [
     stopped_in_the_same_part,
     stopped_in_the_same_part_that_is_read,
     stopped_before_the_layer,
+    stopped_before_the_layer_alone,
+    stopped_before_all,
+    stopped_before_one_of_two_layers,
+    stopped_before_a_part,
+    stopped_before_a_part_that_another_is_behind,
+    stopped_before_and_beside,
     not_given_by_a_function,
     not_given_by_a_function_of_what_is_noted,
     not_given_by_a_function_to_one_of_two,
@@ -137,7 +181,7 @@ def trained(network, programs):
             with autograd.record():
                 loss = network(x, a)
             loss.backward()
-            seen = a.mean, a.variance, a.v.grad, a.w.grad, a.u.grad
+            seen = a.mean, a.variance, *a.others, a.v.grad, a.w.grad, a.u.grad
             found.append([np.array(x.asnumpy()) for x in seen])
     return found
 
@@ -159,3 +203,16 @@ def test_a_part_is_followed_though_nothing_leads_on():
         loss.backward()
         with pytest.raises(GnomonError, match="followed already"):
             h.backward()
+
+
+@pytest.mark.parametrize("programs", [True, False])
+def test_a_function_that_leads_nowhere_is_not_called(programs):
+    a, called = Arrays(), []
+    with config.using(programs=programs):
+        for _ in range(STEPS):
+            with autograd.record():
+                h = nd.BlockGrad(a.layer(nd.ones((2, 3))))
+                loss = Passed(True, lambda: called.append(1))(h) + a.u
+            loss.backward()
+    assert not called
+    assert (a.u.grad.asnumpy() == 1).all()

@@ -129,8 +129,18 @@ def source(array: Any) -> Place | None:
 
     What was followed is a constant from then on, as a state that goes from step to step is.
     """
-    place = placed(array)
+    place: Place | None = array._tape
+    if place is NOTED:
+        place = placed(array)
     return None if type(place) is Output and place.node.is_over(place.index) else place
+
+
+def leads(place: Place | None) -> bool:
+    """Whether gradients that come to a place are wanted: a variable, or states, lie behind it.
+
+    States change with the gradients of a variable alone.
+    """
+    return place.node.output_leads(place.index) if type(place) is Output else place is not None
 
 
 class Node:
@@ -138,10 +148,10 @@ class Node:
 
     `inputs` are the places of the arguments, None for those that are not on the tape, and `flow`
     says how gradients go there; `saved` are the arrays that `gradient` reads after the gradients of
-    the outputs.
+    the outputs. `leads` says whether anything is to be done behind it when gradients are followed.
     """
 
-    __slots__ = ("context", "flow", "gradient", "inputs", "number", "outputs", "saved")
+    __slots__ = ("context", "flow", "gradient", "inputs", "leads", "number", "outputs", "saved")
 
     def __init__(
         self,
@@ -159,6 +169,15 @@ class Node:
         self.outputs = outputs  # layout and context of each visible output
         self.context = context
         self.number = next(_numbers)
+        self.leads = False
+        for place in inputs if flow.changes else itertools.compress(inputs, flow.gives):
+            if leads(place):
+                self.leads = True
+                break
+
+    def output_leads(self, index: int) -> bool:
+        """Whether anything is to be done behind an output."""
+        return self.leads
 
     def is_over(self, index: int) -> bool:
         """Whether the tape was followed beyond an output."""
@@ -235,9 +254,9 @@ def record(
     places = [source(x) for x in arguments]
     if places.count(None) == len(places):
         return
-    shapes = tuple(x.shape for x in inputs), tuple(x.shape for x in outputs)
-    types = tuple(x._dtype for x in inputs), tuple(x._dtype for x in outputs)
-    wanted = tuple(place is not None for place in places)
+    shapes = tuple([x.shape for x in inputs]), tuple([x.shape for x in outputs])
+    types = tuple([x._dtype for x in inputs]), tuple([x._dtype for x in outputs])
+    wanted = tuple([place is not None for place in places])
     gradient = gradient_of(op, shapes, types, wanted, train)
     flow = gradient.flow
     saved = [inputs[k]._saved() for k in flow.reads.inputs]

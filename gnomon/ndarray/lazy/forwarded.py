@@ -27,9 +27,10 @@ from gnomon.base import GnomonError
 from gnomon.graph.gradient import Flow
 from gnomon.ground.lock import load_module
 from gnomon.ground.record import put
+from gnomon.ndarray.core.array import of_zeros
 from gnomon.ndarray.core.bounded_cache import STEPS
 from gnomon.ndarray.core.mode import mode
-from gnomon.ndarray.core.tape import BESIDE, FOLLOWED, Node, Output, Place, reserved
+from gnomon.ndarray.core.tape import BESIDE, FOLLOWED, Node, Output, Place, leads, reserved
 from gnomon.ndarray.lazy.fusion_group import FusionGroup
 from gnomon.ndarray.lazy.marks import (
     PREDICTED,
@@ -253,6 +254,11 @@ class Forwarded(Node):
         place = None if self.is_closed else self._places[index]
         return type(place) is Output and place.node.is_over(place.index)
 
+    def output_leads(self, index: int) -> bool:
+        """Whether anything is to be done behind an output."""
+        plan = self._plan  # another thread may open the node
+        return leads(self._places[index]) if plan is None else plan.leads[index]
+
     def let_go(self) -> None:
         """The tape was followed: an open node's operators know that themselves."""
         with self._lock:
@@ -318,14 +324,19 @@ class Forwarded(Node):
 
         One goes to its entry of `dests` by `store`, if that is not None. None where the node is
         open by now, since another thread has written what the program reads, or has run it, or
-        since a gradient that the program reads did not come.
+        since a gradient that the program reads, and that leads to variables, did not come.
         """
         with self._lock:
-            if not self._is_able() or any(grads[k] is None for k in self._asked[0]):
+            plan, given = self._plan, list(grads)
+            for k in self._asked[0]:
+                if given[k] is None and not self.output_leads(k):  # it may be anything
+                    layout, ctx = self.outputs[k]
+                    given[k] = of_zeros(layout.shape, layout.dtype, ctx)
+            heads = [given[k] for k in self._asked[0]]
+            if not self._is_able() or any(x is None for x in heads):
                 self.open()
                 return None
-            plan = self._plan
-            shares = self._followed([grads[k] for k in self._asked[0]])
+            shares = self._followed(heads)
         found: list[Any] = [None] * len(self.inputs)
         for k, _, _ in plan.stores:
             found[k] = dests[k][0]

@@ -21,7 +21,7 @@ from gnomon.ndarray.core.array import Array, pending_in
 from gnomon.ndarray.core.bounded_cache import LEARNT, RECIPES
 from gnomon.ndarray.core.chunk import Chunk
 from gnomon.ndarray.core.mode import is_recording, is_training
-from gnomon.ndarray.core.tape import NOTED, Leaf, source
+from gnomon.ndarray.core.tape import NOTED, Leaf, Place, leads, source
 from gnomon.ndarray.lazy.fusion_group import Own
 from gnomon.ndarray.lazy.marks import EMPTY, ON_TAPE, PREDICTED, TRAINED, Mark, Operand
 from gnomon.ndarray.lazy.varying import Called, Said, numbered, varied
@@ -66,7 +66,7 @@ class Recorded(Frozen):
     numbers: dict[int, int]  # of operands, by the id of their arrays
     operands: list[Operand]
     own: Own
-    places: list[int]  # the number of each operand's variable, or below 0
+    places: list[int]  # the `_number` of each operand's
     rest: int  # scopes that nothing is noted in
     results: list[Any]
     said: dict[int, Said]  # what was called in place of an operator, by the number of that
@@ -154,7 +154,7 @@ class Recorded(Frozen):
                     return False
                 put(self, "ctx", ctx)
             operands.append(Operand(x, chunk, x._offset, x._layout, place))  # in `drop_beyond` now
-            places.append(place.number if type(place) is Leaf else -1 if place is None else -2)
+            places.append(_number(place))
             numbers[id(x)] = -len(operands)
             chunk.pending_readers.append(self)
         return True
@@ -180,6 +180,13 @@ class Recorded(Frozen):
         put(self, "mark", EMPTY[self.way])
         self._empty()
         ways.let_go(operands, self)
+
+
+def _number(place: Place | None) -> int:
+    """That of a variable; below 0 for no place, a result that leads to variables, and another."""
+    if type(place) is Leaf:
+        return place.number
+    return -1 if place is None else -2 if leads(place) else -3
 
 
 @native
