@@ -153,7 +153,7 @@ class Distributions:
     def negative_binomial(
         self, shape: Sequence[int], k: float = 1.0, p: float = 1.0, dtype: Any = dt.default_real
     ) -> Expr:
-        """Failures before `k` successes of probability `p`; ParamError unless k >= 0, 0 < p <= 1."""
+        """Failures before `k >= 0` successes of probability `p`; ParamError unless 0 < p <= 1."""
         positive("negative_binomial", p=p)
         if p > 1:
             raise ParamError(complaint("negative_binomial", "p", "a number of at most 1", p))
