@@ -18,7 +18,7 @@ from gnomon.image.default_augmenter import EIGENVALUES, EIGENVECTORS
 GREY = np.array([0.299, 0.587, 0.114])
 TO_YIQ = np.array([[0.299, 0.587, 0.114], [0.596, -0.274, -0.321], [0.211, -0.523, 0.311]])
 FROM_YIQ = np.array([[1.0, 0.956, 0.621], [1.0, -0.272, -0.647], [1.0, -1.107, 1.705]])
-MEAN, STD = np.array([123.68, 116.28, 103.53]), np.array([58.395, 57.12, 57.375])
+MEAN, STD = np.float32([123.68, 116.28, 103.53]), np.float32([58.395, 57.12, 57.375])
 
 
 class Augmenter(CheckedArguments):
@@ -299,6 +299,8 @@ def CreateAugmenter(
     if not isinstance(data_shape, (tuple, list)) or len(data_shape) != 3:
         expected, got = "channels, height and width", shown(data_shape)
         raise ParamError(complaint("CreateAugmenter", "data_shape", expected, got))
+    if rand_resize and not rand_crop:
+        raise ParamError(complaint("CreateAugmenter", "rand_crop", "True with rand_resize", False))
     size = (data_shape[2], data_shape[1])
     found: list[Augmenter] = [ResizeAug(resize, inter_method)] if resize > 0 else []
     if rand_resize:

@@ -104,10 +104,10 @@ class RandomNormal:
 class RandomExponential:
     """Numbers of an exponential distribution."""
 
-    lam: float = param(1.0, doc="Rate: one divided by the mean.")
+    lam: float = param(1.0, doc="Rate, above 0: one divided by the mean.")
 
     def drawn(self, random: Draws, shape: Shape, dtype: DType) -> Expr:
-        return -fn.log1p(-random.uniform(shape, dtype)) / self.lam
+        return Drawing(random).exponential(shape, self.lam, dtype)
 
 
 @op("_random_randint", inputs=(), aliases=("random_randint",))
@@ -165,7 +165,7 @@ class RandomPoisson:
 class RandomNegativeBinomial:
     """Failures before `k` successes of probability `p`."""
 
-    k: int = param(1, low=1, doc="Successes to wait for.")
+    k: int = param(1, low=0, doc="Successes to wait for.")
     p: float = param(1.0, doc="Probability of each, above 0 and at most 1.")
 
     def drawn(self, random: Draws, shape: Shape, dtype: DType) -> Expr:

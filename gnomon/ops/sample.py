@@ -94,14 +94,14 @@ class SamplePoisson(Sample):
 
 @op("_sample_negative_binomial", inputs=("k", "p"), aliases=("sample_negative_binomial",))
 class SampleNegativeBinomial(Sample):
-    """Failures before `k` successes of probability `p`; NaN unless k > 0, 0 < p <= 1."""
+    """Failures before `k` successes of probability `p`; NaN unless k >= 0, 0 < p <= 1."""
 
     def forward(self, k: Expr, p: Expr, *, random: Draws) -> Expr:
         count, chance = self.wide(k, float64), self.wide(p, float64)
         draws = Drawing(random)
         rate = draws.gamma(count.shape, count, (1.0 - chance) / chance, float64)
-        drawn = draws.poisson(count.shape, rate, float64)
-        valid = (count > 0.0) * (chance > 0.0) * (chance <= 1.0)
+        drawn = draws.poisson(count.shape, fn.where(count > 0.0, rate, 0.0), float64)
+        valid = (count >= 0.0) * (chance > 0.0) * (chance <= 1.0)
         return cast(fn.where(valid, drawn, NAN), self.real())
 
 

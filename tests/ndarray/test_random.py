@@ -125,6 +125,16 @@ def test_bad_seeds_and_ranges():
         random.uniform(3, 1)
     with pytest.raises(ParamError, match="scale"):
         random.normal(0, -1)
+    with pytest.raises(ParamError, match=r"'lam': expected a finite number above 0, got -1"):
+        nd.random_exponential(lam=-1.0, shape=(1,))
+    with pytest.raises(ParamError, match="'lam'"):
+        random.exponential(-1.0)
+
+
+def test_no_successes_to_wait_for_take_no_failures():
+    assert nd.random.negative_binomial(0, 0.5, shape=(3,)).asnumpy().tolist() == [0, 0, 0]
+    drawn = nd.random.negative_binomial(nd.array([0.0, -1.0]), nd.array([0.5, 0.5])).asnumpy()
+    assert drawn[0] == 0 and np.isnan(drawn[1])
 
 
 @pytest.mark.parametrize("name", ["uniform", "normal", "exponential", "randint"])

@@ -323,3 +323,18 @@ def test_a_png_takes_no_memory_for_what_it_claims(monkeypatch):
     monkeypatch.setattr(cv2, "imdecode", None)
     with pytest.raises(mx.MXNetError, match=r"expected an image, .* a part of 1996488\d+"):
         image.imdecode(whole[:at] + b"\x77" + whole[at + 1 :])
+
+
+def test_resized_crops_of_the_usual_augmenters_are_random_ones():
+    with pytest.raises(
+        mx.MXNetError, match=r"'rand_crop': expected True with rand_resize, got False"
+    ):
+        mx.image.CreateAugmenter((3, 5, 5), rand_resize=True)
+
+
+def test_the_mean_of_imagenet_is_dumped_as_the_float32_it_is():
+    said = mx.image.CreateAugmenter((3, 5, 5), mean=True)[-1].dumps()
+    assert said == (
+        '["colornormalizeaug", {"mean": [123.68000030517578, 116.27999877929688, '
+        '103.52999877929688], "std": null}]'
+    )

@@ -153,12 +153,13 @@ class Distributions:
     def negative_binomial(
         self, shape: Sequence[int], k: float = 1.0, p: float = 1.0, dtype: Any = dt.default_real
     ) -> Expr:
-        """Failures before `k` successes of probability `p`; ParamError unless k > 0, 0 < p <= 1."""
-        positive("negative_binomial", k=k, p=p)
+        """Failures before `k >= 0` successes of probability `p`; ParamError unless 0 < p <= 1."""
+        positive("negative_binomial", p=p)
         if p > 1:
             raise ParamError(complaint("negative_binomial", "p", "a number of at most 1", p))
-        if p == 1:
+        if p == 1 or k == 0:
             return self.poisson(shape, 0.0, dtype)
+        positive("negative_binomial", k=k)
         return self.poisson(shape, self.gamma(shape, k, (1.0 - p) / p, dt.float64), dtype)
 
     @explained
