@@ -11,7 +11,7 @@ from gnomon.dtype import float64, int64, uint8
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, cast
 from gnomon.ops.case import case
-from gnomon.ops.host import Array, HostOp
+from gnomon.ops.host import Array, HostOp, pooled
 from gnomon.ops.infer import UNKNOWN, Free, Shape, Shapes, fixed_dtypes, normal_axis, one_dtype
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import Axis, Dims, param
@@ -39,8 +39,9 @@ class BooleanMask(HostOp):
         return np.asarray(data[index != 0])
 
     def gradient(self, grad: Array, data: Array, index: Array) -> dict[str, Array]:
-        found = np.zeros_like(data)
-        found[index != 0] = grad
+        found, taken = pooled(data.shape, data.dtype), index != 0
+        found[~taken] = 0
+        found[taken] = grad
         return {"data": found}
 
 
@@ -75,9 +76,12 @@ class IndexCopy(HostOp):
             raise ShapeError(complaint(self.name, "index_vector", expected, got))
         return rows
 
-    def compute(self, old_tensor: Array, index_vector: Array, new_tensor: Array) -> Array:
-        found = old_tensor.copy()
-        found[self.rows(index_vector, len(found))] = new_tensor
+    def compute(
+        self, old_tensor: Array, index_vector: Array, new_tensor: Array, *, room: list[Array]
+    ) -> Array:
+        (found,), rows = room, self.rows(index_vector, len(old_tensor))
+        np.copyto(found, old_tensor)
+        found[rows] = new_tensor
         return found
 
     def reference(self, old_tensor: Array, index_vector: Array, new_tensor: Array) -> Array:

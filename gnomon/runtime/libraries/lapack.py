@@ -1,39 +1,79 @@
 """LAPACK of the OpenBLAS wheel on one thread, where many cost more than they bring.
 
-Matrices lie by rows, LAPACK reads them by columns: it works on their transposes. Small ones, and
-all where there is no wheel, go to NumPy, which takes less time to call: transposed as well, and
-triangles as upper ones, where rows never change places. So no size decides which are singular.
+Matrices lie by rows, LAPACK reads them by columns: it works on their transposes. A batch is one
+call of native code. Small ones, unless they are many triangles, and all where there is no wheel, go
+to NumPy, which takes less time to call: transposed as well, and triangles as upper ones, where rows
+never change places. So no size decides which are singular.
 """
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Iterator
+import math
 from typing import Any
 
 import numpy as np
 
-from gnomon.runtime.ffi import symbol
+from gnomon.native.serve import raw_code
+from gnomon.native.words import double_bits, single_bits
+from gnomon.runtime.ffi import Block, function, pointer, symbol
 from gnomon.runtime.libraries.blas import library
+from gnomon.runtime.libraries.lapack_code import MOST, each
 from gnomon.runtime.once import once
 
 Array = np.ndarray[Any, Any]
 SMALL = 48  # columns of matrices below which NumPy is done sooner
+FEW = 1 << 14  # elements of all of them below which NumPy finds factors of small ones sooner
+FEWEST = 1 << 10  # the same for triangles, of which NumPy knows nothing
 BLOCK = 64  # rows and columns of a part of a triangle
+_ABOVE = np.triu(np.ones((BLOCK, BLOCK), np.bool_), 1)
 
 
 @once
-def _routine(name: str) -> Any:
-    """A routine by its name, or None where there is no library."""
+def _routine(name: str) -> int:
+    """The address of a routine, 0 where there is no library."""
     found = library()
-    address = 0 if found is None else symbol(found, f"scipy_{name}_")
-    return ctypes.CFUNCTYPE(None)(address) if address else None
+    return 0 if found is None else symbol(found, f"scipy_{name}_")
 
 
-def _known(name: str, a: Array, small: int = SMALL) -> Any:
-    """The routine for the dtype of matrices; None where NumPy does their work."""
-    letter = {"f": "s", "d": "d"}.get(a.dtype.char)
-    return None if letter is None or a.shape[-1] < small else _routine(letter + name)
+@once
+def _code() -> Any:
+    return function(raw_code(each).address("each"))
+
+
+def _is_brief(a: Array, few: float = math.inf, small: int = SMALL) -> bool:
+    """Whether NumPy does the work of matrices: they are small and few, or there are no routines."""
+    brief = a.shape[-1] < small and a.size < few
+    return brief or a.dtype.char not in "fd" or library() is None
+
+
+def _run(name: str, *arguments: Any) -> None:
+    """Call a routine for every matrix of batches: arrays go along their first axis.
+
+    Several letters are an argument each; a float is of the kind of the first array's elements.
+    """
+    arrays = [x for x in arguments if isinstance(x, np.ndarray)]
+    if not all(x.size for x in arrays):
+        return
+    single = arrays[0].dtype.char == "f"
+    bits = single_bits if single else double_bits
+    kept = Block(MOST)
+    words, steps = [], []
+    for given in arguments:
+        if isinstance(given, np.ndarray):
+            words.append(given.__array_interface__["data"][0])
+            steps.append(given.strides[0])
+            continue
+        if isinstance(given, float):
+            given = bits(given)
+        for number in given if isinstance(given, bytes) else (given,):
+            kept.words[len(words)] = number
+            words.append(kept.address + 8 * len(words))
+            steps.append(0)
+    more = MOST - len(words)
+    routine = _routine(("s" if single else "d") + name)
+    # what follows the arguments are the lengths of letters, 1
+    block = Block([routine, len(arrays[0]), *words, *[1] * more, *steps, *[0] * more])
+    _code()(pointer(block.address))
 
 
 def turned(a: Array) -> Array:
@@ -41,14 +81,9 @@ def turned(a: Array) -> Array:
     return np.swapaxes(a, -1, -2)
 
 
-def _each(a: Array) -> Iterator[Any]:
-    """The address of every matrix; LinAlgError where one cannot be worked with."""
-    for matrix in a.reshape(-1, *a.shape[-2:]) if a.size else ():
-        yield ctypes.c_void_p(matrix.ctypes.data)
-
-
-def _int(n: int = 0) -> Any:
-    return ctypes.c_int32(n)
+def flat(a: Array) -> Array:
+    """All matrices in one row."""
+    return a.reshape(math.prod(a.shape[:-2]), *a.shape[-2:])
 
 
 def clear_above(matrices: Array) -> None:
@@ -61,12 +96,11 @@ def clear_above(matrices: Array) -> None:
            [1., 1.]])
     """
     order = matrices.shape[-1]
-    above = np.triu(np.ones((BLOCK, BLOCK), np.bool_), 1)
     for k in range(0, order, BLOCK):
         rows = matrices[..., k : k + BLOCK, :]
         block = rows[..., k : k + BLOCK]
         size = block.shape[-1]
-        np.copyto(block, 0, where=above[:size, :size])
+        np.copyto(block, 0, where=_ABOVE[:size, :size])
         rows[..., k + BLOCK :] = 0
 
 
@@ -89,17 +123,15 @@ def cholesky(a: Array, room: Array | None = None) -> Array:
     Raises:
         LinAlgError: a matrix is not positive definite.
     """
-    factor = _known("potrf", a)
-    if factor is None:
+    if _is_brief(a, FEW):
         low = np.tril(a, -1)
         return np.linalg.cholesky(np.tril(a) + turned(low))
     columns = np.empty_like(a, order="C")  # by columns the lower factor is found in less time
     _copy_lower(a, turned(columns))
-    n, status = _int(a.shape[-1]), _int()
-    for matrix in _each(columns):
-        factor(b"L", ctypes.byref(n), matrix, ctypes.byref(n), ctypes.byref(status), _ONE)
-        if status.value:
-            raise np.linalg.LinAlgError("Matrix is not positive definite")
+    n, status = a.shape[-1], _status(a)
+    _run("potrf", b"L", n, flat(columns), n, status)
+    if status.any():
+        raise np.linalg.LinAlgError("Matrix is not positive definite")
     found = np.empty_like(a, order="C") if room is None else room
     _copy_lower(turned(columns), found)
     clear_above(found)
@@ -122,75 +154,63 @@ def inverse(a: Array) -> Array:
     Raises:
         LinAlgError: a matrix is singular.
     """
-    factor = _known("getrf", a)
-    if factor is None:
+    if _is_brief(a):
         return turned(np.linalg.inv(turned(a)))
-    found = np.array(a, order="C")
-    pivots = np.empty((*a.shape[:-2], a.shape[-1]), np.int32)
-    n, trouble = ctypes.byref(_int(a.shape[-1])), _int()
-    rows = pivots.reshape(-1, a.shape[-1])
-    for matrix, row in zip(_each(found), rows, strict=False):
-        factor(n, n, matrix, n, ctypes.c_void_p(row.ctypes.data), ctypes.byref(trouble))
-        if trouble.value:
-            raise np.linalg.LinAlgError("Singular matrix")
+    found, pivots, status = _factors(a)
+    if status.any():
+        raise np.linalg.LinAlgError("Singular matrix")
     # rows that changed places, times a lower triangle, times an upper one with ones on its diagonal
-    _invert(found, b"U", b"N")
-    _invert(found, b"L", b"U")
+    _invert(flat(found), b"U", b"N")
+    _invert(flat(found), b"L", b"U")
     products = lower(found)
     _apply("trmm", b"LNU", found, products)
-    flat = (-1, *a.shape[-2:])
-    for matrix, moved, row in zip(found.reshape(flat), products.reshape(flat), rows, strict=True):
-        matrix[_order(row)] = moved
+    count, n = pivots.shape
+    # the places of rows, exchanged as the rows were
+    places = np.tile(np.arange(n, dtype=a.dtype), (count, 1))
+    _run("laswp", 1, places, n, 1, n, pivots, 1)
+    flat(found)[np.arange(count)[:, None], places.astype(np.intp)] = flat(products)
     return found
 
 
-def _order(pivots: Array) -> list[int]:
-    """Where each row goes when it changed places with that of its pivot, the first row last."""
-    order = list(range(len(pivots)))
-    for k, other in enumerate(pivots.tolist()):
-        order[k], order[other - 1] = order[other - 1], order[k]
-    return order
+def _factors(a: Array) -> tuple[Array, Array, Array]:
+    """Factors of matrices, by columns, and of each the rows they changed with and the status."""
+    found, n = np.array(a, order="C"), a.shape[-1]
+    status = _status(a)
+    pivots = np.empty((len(status), n), np.int32)
+    _run("getrf", n, n, flat(found), n, pivots, status)
+    return found, pivots, status
 
 
-def _number(a: Array, number: float) -> Any:
-    return ctypes.byref((ctypes.c_float if a.dtype.char == "f" else ctypes.c_double)(number))
+def _status(a: Array) -> Array:
+    return np.zeros(math.prod(a.shape[:-2]), np.int32)
+
+
+def _shared(size: int, kind: Any, count: int) -> tuple[Array, int]:
+    """Memory to work with, the same for all of so many matrices, and its size."""
+    return np.broadcast_to(np.empty(size, kind), (count, size)), size
 
 
 def _invert(matrices: Array, triangle: bytes, diagonal: bytes) -> None:
     """Invert triangles (by columns) in place, by halves, since products are what is fast."""
-    invert, multiply = _known("trtri", matrices), _known("trmm", matrices)
-    lead, status = ctypes.byref(_int(matrices.shape[-1])), ctypes.byref(_int())
-    one, minus = _number(matrices, 1), _number(matrices, -1)
-    column, row = matrices.strides[-2:]
-
-    def part(corner: int, order: int) -> None:
-        n, half = _int(order), order // 2
-        if order <= BLOCK:
-            place = ctypes.c_void_p(corner)
-            invert(triangle, diagonal, ctypes.byref(n), place, lead, status, _ONE, _ONE)
-            return
-        ends = (corner, half), (corner + half * (column + row), order - half)
-        for end in ends:
-            part(*end)
-        (left, m), (right, n) = ends if triangle == b"U" else ends[::-1]
-        size = ctypes.byref(_int(m)), ctypes.byref(_int(n))
-        between = ctypes.c_void_p(corner + half * (column if triangle == b"U" else row))
-        for side, factor, scale in ((b"L", left, one), (b"R", right, minus)):
-            place = ctypes.c_void_p(factor)
-            multiply(side, triangle, b"N", diagonal, *size, scale, place, lead, between, lead,
-                     _ONE, _ONE, _ONE, _ONE)  # fmt: skip
-
-    for matrix in _each(matrices):
-        part(matrix.value, matrices.shape[-1])
+    order, lead = matrices.shape[-1], matrices.strides[-2] // matrices.itemsize
+    if order <= BLOCK:
+        return _run("trtri", triangle + diagonal, order, matrices, lead, _status(matrices))
+    half = order // 2
+    left, right = matrices[:, :half, :half], matrices[:, half:, half:]
+    between = matrices[:, half:, :half]
+    if triangle == b"L":
+        left, right, between = right, left, matrices[:, :half, half:]
+    for side, factor, scale in ((b"L", left, 1.0), (b"R", right, -1.0)):
+        _invert(factor, triangle, diagonal)
+        sizes = between.shape[:0:-1]
+        _run("trmm", side + triangle + b"N" + diagonal, *sizes, scale, factor, lead, between, lead)
+    return None
 
 
 def _apply(name: str, kind: bytes, triangles: Array, b: Array) -> None:
     """Multiply or divide `b` in place from the left: by triangles that are of a kind by columns."""
-    routine, one = _known(name, triangles), _number(b, 1)
-    m, n = (ctypes.byref(_int(k)) for k in b.shape[-1:-3:-1])
-    letters = [kind[k : k + 1] for k in range(3)]
-    for triangle, part in zip(_each(triangles), _each(b), strict=False):
-        routine(b"R", *letters, m, n, one, triangle, n, part, m, _ONE, _ONE, _ONE, _ONE)
+    m, n = b.shape[-1:-3:-1]
+    _run(name, b"R" + kind, m, n, 1.0, flat(triangles), n, flat(b), m)
 
 
 def slogdet(a: Array) -> tuple[Array, Array]:
@@ -199,18 +219,12 @@ def slogdet(a: Array) -> tuple[Array, Array]:
     >>> [float(x) for x in slogdet(np.array([[0.0, 2.0], [1.0, 0.0]]))]
     [-1.0, 0.6931471805599453]
     """
-    factor = _known("getrf", a)
-    if factor is None:
+    if _is_brief(a):
         found = np.linalg.slogdet(turned(a))
         return np.asarray(found[0]), np.asarray(found[1])
-    factors = np.array(a, order="C")
-    order = factors.shape[-1]
-    pivots = np.empty((*a.shape[:-2], order), np.int32)
-    n, status = ctypes.byref(_int(order)), ctypes.byref(_int())
-    for matrix, row in zip(_each(factors), pivots.reshape(-1, order), strict=False):
-        factor(n, n, matrix, n, ctypes.c_void_p(row.ctypes.data), status)
+    factors, pivots, _ = _factors(a)
     diagonal = np.diagonal(factors, 0, -2, -1)
-    swaps = (pivots != np.arange(1, order + 1)).sum(-1) % 2
+    swaps = (pivots != np.arange(1, a.shape[-1] + 1)).sum(-1).reshape(a.shape[:-2]) % 2
     with np.errstate(divide="ignore"):
         logarithm = np.log(np.abs(diagonal.astype(np.float64))).sum(-1)
     sign = np.sign(diagonal).prod(-1) * (1 - 2 * swaps)
@@ -230,9 +244,9 @@ def lower_inverse(low: Array) -> Array:
     if not np.diagonal(low, 0, -2, -1).all():
         raise np.linalg.LinAlgError("Singular matrix")
     found = lower(low)
-    if _known("trtri", low) is None:
+    if _is_brief(low, FEWEST):
         return turned(np.linalg.inv(turned(found)))
-    _invert(found, b"U", b"N")
+    _invert(flat(found), b"U", b"N")
     return found
 
 
@@ -248,7 +262,7 @@ def divided(low: Array, b: Array, transpose: bool = False) -> Array:
     """
     if not np.diagonal(low, 0, -2, -1).all():
         raise np.linalg.LinAlgError("Singular matrix")
-    if _known("trsm", low) is None:
+    if _is_brief(low, FEWEST):
         factors = np.tril(low)
         if transpose:
             return np.asarray(np.linalg.solve(turned(factors), b))
@@ -265,20 +279,16 @@ def orthonormal(a: Array) -> tuple[Array, Array]:
     >>> [x.round(6).tolist() for x in orthonormal(np.array([[3.0, 4.0]]))]
     [[[-0.6, -0.8]], [[-5.0]]]
     """
-    reduce, expand = _known("geqrf", a), _known("orgqr", a)
-    if reduce is None:
+    if _is_brief(a):
         q, r = np.linalg.qr(turned(a))
         return turned(q), turned(r)
-    rows = np.array(a, order="C")
-    m, n, space = (ctypes.byref(_int(k)) for k in (*a.shape[-2:], a.shape[-2] * BLOCK))
-    status = ctypes.byref(_int())
-    room, scales = (np.empty((*shape, a.shape[-2]), a.dtype) for shape in ((BLOCK,), a.shape[:-2]))
-    work = ctypes.c_void_p(room.ctypes.data)
-    for matrix, scale in zip(_each(rows), _each(scales[..., None]), strict=False):
-        reduce(n, m, matrix, n, scale, work, space, status)
-    low = lower(rows[..., : a.shape[-2]])
-    for matrix, scale in zip(_each(rows), _each(scales[..., None]), strict=False):
-        expand(n, m, m, matrix, n, scale, work, space, status)
+    rows, (m, n) = np.array(a, order="C"), a.shape[-2:]
+    matrices, status = flat(rows), _status(a)
+    scales = np.empty((len(status), m), a.dtype)
+    work = _shared(m * BLOCK, a.dtype, len(status))
+    _run("geqrf", n, m, matrices, n, scales, *work, status)
+    low = lower(rows[..., :m])
+    _run("orgqr", n, m, m, matrices, n, scales, *work, status)
     return rows, low
 
 
@@ -293,19 +303,17 @@ def eigenvectors(a: Array) -> tuple[Array, Array]:
     Raises:
         LinAlgError: the iteration does not end, as where an element is not finite.
     """
-    solve = _known("syevd", a, 24)  # from 25 on threads of NumPy's library wait for each other
-    if solve is None:
+    if _is_brief(a, small=24):  # from 25 on threads of NumPy's library wait for each other
         values, vectors = np.linalg.eigh(a)
         return turned(vectors), values
-    rows, order = np.array(a, order="C"), a.shape[-1]
+    rows, n, status = np.array(a, order="C"), a.shape[-1], _status(a)
     values = np.empty(a.shape[:-1], a.dtype)
-    work = np.empty(1 + 6 * order + 2 * order * order, a.dtype), np.empty(3 + 5 * order, np.int32)
-    n, status = ctypes.byref(_int(order)), _int()
-    rooms = [x for w in work for x in (ctypes.c_void_p(w.ctypes.data), ctypes.byref(_int(w.size)))]
-    for matrix, found in zip(_each(rows), _each(values[..., None]), strict=False):
-        solve(b"V", b"U", n, matrix, n, found, *rooms, ctypes.byref(status), _ONE, _ONE)
-        if status.value:
-            raise np.linalg.LinAlgError("Eigenvalues did not converge")
+    sizes = (1 + 6 * n + 2 * n * n, a.dtype), (3 + 5 * n, np.int32)
+    work, more = (_shared(size, kind, len(status)) for size, kind in sizes)
+    found = values.reshape(len(status), n)
+    _run("syevd", b"VU", n, flat(rows), n, found, *work, *more, status)
+    if status.any():
+        raise np.linalg.LinAlgError("Eigenvalues did not converge")
     return rows, values
 
 
@@ -316,7 +324,7 @@ def turned_product(low: Array, b: Array) -> Array:
     array([[2., 1.],
            [0., 4.]])
     """
-    if _known("trmm", low) is None:
+    if _is_brief(low, FEWEST):
         return np.asarray(turned(lower(low)) @ b)
     found = np.array(b, order="C")
     _apply("trmm", b"UTN", np.ascontiguousarray(low), found)
@@ -333,17 +341,11 @@ def product(a: Array, b: Array) -> Array:
     array([[1., 2.],
            [3., 4.]])
     """
-    multiply = _known("gemm", a)
-    if multiply is None or a.dtype != b.dtype or a.shape[:-2] != b.shape[:-2]:
+    if _is_brief(a) or a.dtype != b.dtype or a.shape[:-2] != b.shape[:-2]:
         return np.asarray(a @ b)
     a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
     found = np.empty((*a.shape[:-1], b.shape[-1]), a.dtype)
-    m, k, n = (ctypes.byref(_int(size)) for size in (*a.shape[-2:], b.shape[-1]))
-    one, zero = _number(a, 1), _number(a, 0)
-    for left, right, out in zip(_each(a), _each(b), _each(found), strict=False):
-        # by columns: the transposed product of the transposes
-        multiply(b"N", b"N", n, m, k, one, right, n, left, k, zero, out, n, _ONE, _ONE)
+    m, k, n = *a.shape[-2:], b.shape[-1]
+    # by columns: the transposed product of the transposes
+    _run("gemm", b"NN", n, m, k, 1.0, flat(b), n, flat(a), k, 0.0, flat(found), n)
     return found
-
-
-_ONE = ctypes.c_size_t(1)  # the length of a letter
