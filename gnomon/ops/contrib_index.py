@@ -11,7 +11,7 @@ from gnomon.dtype import float64, int64, uint8
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, cast
 from gnomon.ops.case import case
-from gnomon.ops.host import Array, HostOp, pooled
+from gnomon.ops.host import Array, HostOp
 from gnomon.ops.infer import UNKNOWN, Free, Shape, Shapes, fixed_dtypes, normal_axis, one_dtype
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import Axis, Dims, param
@@ -39,9 +39,8 @@ class BooleanMask(HostOp):
         return np.asarray(data[index != 0])
 
     def gradient(self, grad: Array, data: Array, index: Array) -> dict[str, Array]:
-        found, taken = pooled(data.shape, data.dtype), index != 0
-        found[~taken] = 0
-        found[taken] = grad
+        found = np.zeros_like(data)
+        found[index != 0] = grad
         return {"data": found}
 
 

@@ -1,14 +1,17 @@
 """LAPACK of the OpenBLAS wheel on one thread, where many cost more than they bring.
 
-Matrices lie by rows, LAPACK reads them by columns: it works on their transposes. A batch is one
-call of native code. Small ones, unless they are many triangles, and all where there is no wheel, go
-to NumPy, which takes less time to call: transposed as well, and triangles as upper ones, where rows
-never change places. So no size decides which are singular.
+Matrices lie by rows, LAPACK reads them by columns: it works on their transposes. A batch of
+triangles is one call of native code. Small matrices, unless they are many triangles, and all where
+there is no wheel, go to NumPy, which takes less time to call: transposed as well, and triangles as
+upper ones, where rows never change places. So no size decides which are singular.
 """
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -22,17 +25,29 @@ from gnomon.runtime.once import once
 
 Array = np.ndarray[Any, Any]
 SMALL = 48  # columns of matrices below which NumPy is done sooner
+BLOCK = 64  # rows and columns of a part of a triangle
 FEW = 1 << 14  # elements of all of them below which NumPy finds factors of small ones sooner
 FEWEST = 1 << 10  # the same for triangles, of which NumPy knows nothing
-BLOCK = 64  # rows and columns of a part of a triangle
 _ABOVE = np.triu(np.ones((BLOCK, BLOCK), np.bool_), 1)
 
 
-@once
-def _routine(name: str) -> int:
-    """The address of a routine, 0 where there is no library."""
+def _address(name: str) -> int:
     found = library()
     return 0 if found is None else symbol(found, f"scipy_{name}_")
+
+
+@once
+def _routine(name: str) -> Any:
+    """A routine by its name, or None where there is no library."""
+    address = _address(name)
+    return ctypes.CFUNCTYPE(None)(address) if address else None
+
+
+def _known(name: str, a: Array, small: int = SMALL, few: float = math.inf) -> Any:
+    """The routine for the dtype of matrices; None where NumPy does their work: small and few."""
+    letter = {"f": "s", "d": "d"}.get(a.dtype.char)
+    brief = a.shape[-1] < small and a.size < few
+    return None if letter is None or brief else _routine(letter + name)
 
 
 @once
@@ -40,40 +55,43 @@ def _code() -> Any:
     return function(raw_code(each).address("each"))
 
 
-def _is_brief(a: Array, few: float = math.inf, small: int = SMALL) -> bool:
-    """Whether NumPy does the work of matrices: they are small and few, or there are no routines."""
-    brief = a.shape[-1] < small and a.size < few
-    return brief or a.dtype.char not in "fd" or library() is None
-
-
 def _run(name: str, *arguments: Any) -> None:
     """Call a routine for every matrix of batches: arrays go along their first axis.
 
     Several letters are an argument each; a float is of the kind of the first array's elements.
     """
-    arrays = [x for x in arguments if isinstance(x, np.ndarray)]
-    if not all(x.size for x in arrays):
-        return
-    single = arrays[0].dtype.char == "f"
-    bits = single_bits if single else double_bits
-    kept = Block(MOST)
-    words, steps = [], []
-    for given in arguments:
-        if isinstance(given, np.ndarray):
-            words.append(given.__array_interface__["data"][0])
-            steps.append(given.strides[0])
-            continue
-        if isinstance(given, float):
-            given = bits(given)
-        for number in given if isinstance(given, bytes) else (given,):
-            kept.words[len(words)] = number
-            words.append(kept.address + 8 * len(words))
-            steps.append(0)
-    more = MOST - len(words)
-    routine = _routine(("s" if single else "d") + name)
-    # what follows the arguments are the lengths of letters, 1
-    block = Block([routine, len(arrays[0]), *words, *[1] * more, *steps, *[0] * more])
+    arrays = [x for x in arguments if type(x) is np.ndarray]
+    known = [None if type(x) is np.ndarray else x for x in arguments]
+    made, places, _ = _prepared(name, arrays[0].dtype.char, *known)
+    words = made.copy()
+    words[1] = len(arrays[0])
+    for k, x in zip(places, arrays, strict=True):
+        if not x.size:
+            return
+        words[k], words[k + MOST] = x.__array_interface__["data"][0], x.strides[0]
+    block = Block(words)
     _code()(pointer(block.address))
+
+
+@functools.lru_cache(1024)
+def _prepared(name: str, kind: str, *known: Any) -> tuple[list[int], list[int], Block]:
+    """The words of a `Batch` where all but arrays are known; where these go; what is kept."""
+    bits = single_bits if kind == "f" else double_bits
+    kept, places = Block(MOST), []
+    # what follows the arguments are the lengths of letters, 1
+    words = [_address(("s" if kind == "f" else "d") + name), 0, *[1] * MOST, *[0] * MOST]
+    k = 0
+    for given in known:
+        if given is None:
+            places.append(k + 2)
+            k += 1
+            continue
+        number = bits(given) if isinstance(given, float) else given
+        for value in number if isinstance(number, bytes) else (number,):
+            kept.words[k] = value
+            words[k + 2] = kept.address + 8 * k
+            k += 1
+    return words, places, kept
 
 
 def turned(a: Array) -> Array:
@@ -81,9 +99,23 @@ def turned(a: Array) -> Array:
     return np.swapaxes(a, -1, -2)
 
 
+def _each(a: Array) -> Iterator[Any]:
+    """The address of every matrix; LinAlgError where one cannot be worked with."""
+    for matrix in a.reshape(-1, *a.shape[-2:]) if a.size else ():
+        yield ctypes.c_void_p(matrix.ctypes.data)
+
+
+def _int(n: int = 0) -> Any:
+    return ctypes.c_int32(n)
+
+
 def flat(a: Array) -> Array:
     """All matrices in one row."""
     return a.reshape(math.prod(a.shape[:-2]), *a.shape[-2:])
+
+
+def _status(a: Array) -> Array:
+    return np.zeros(math.prod(a.shape[:-2]), np.int32)
 
 
 def clear_above(matrices: Array) -> None:
@@ -123,7 +155,7 @@ def cholesky(a: Array, room: Array | None = None) -> Array:
     Raises:
         LinAlgError: a matrix is not positive definite.
     """
-    if _is_brief(a, FEW):
+    if _known("potrf", a, few=FEW) is None:
         low = np.tril(a, -1)
         return np.linalg.cholesky(np.tril(a) + turned(low))
     columns = np.empty_like(a, order="C")  # by columns the lower factor is found in less time
@@ -154,57 +186,70 @@ def inverse(a: Array) -> Array:
     Raises:
         LinAlgError: a matrix is singular.
     """
-    if _is_brief(a):
+    factor = _known("getrf", a)
+    if factor is None:
         return turned(np.linalg.inv(turned(a)))
-    found, pivots, status = _factors(a)
-    if status.any():
-        raise np.linalg.LinAlgError("Singular matrix")
+    found = np.array(a, order="C")
+    pivots = np.empty((*a.shape[:-2], a.shape[-1]), np.int32)
+    n, trouble = ctypes.byref(_int(a.shape[-1])), _int()
+    rows = pivots.reshape(-1, a.shape[-1])
+    for matrix, row in zip(_each(found), rows, strict=False):
+        factor(n, n, matrix, n, ctypes.c_void_p(row.ctypes.data), ctypes.byref(trouble))
+        if trouble.value:
+            raise np.linalg.LinAlgError("Singular matrix")
     # rows that changed places, times a lower triangle, times an upper one with ones on its diagonal
-    _invert(flat(found), b"U", b"N")
-    _invert(flat(found), b"L", b"U")
+    _invert(found, b"U", b"N")
+    _invert(found, b"L", b"U")
     products = lower(found)
     _apply("trmm", b"LNU", found, products)
-    count, n = pivots.shape
-    # the places of rows, exchanged as the rows were
-    places = np.tile(np.arange(n, dtype=a.dtype), (count, 1))
-    _run("laswp", 1, places, n, 1, n, pivots, 1)
-    flat(found)[np.arange(count)[:, None], places.astype(np.intp)] = flat(products)
+    flat = (-1, *a.shape[-2:])
+    for matrix, moved, row in zip(found.reshape(flat), products.reshape(flat), rows, strict=True):
+        matrix[_order(row)] = moved
     return found
 
 
-def _factors(a: Array) -> tuple[Array, Array, Array]:
-    """Factors of matrices, by columns, and of each the rows they changed with and the status."""
-    found, n = np.array(a, order="C"), a.shape[-1]
-    status = _status(a)
-    pivots = np.empty((len(status), n), np.int32)
-    _run("getrf", n, n, flat(found), n, pivots, status)
-    return found, pivots, status
+def _order(pivots: Array) -> list[int]:
+    """Where each row goes when it changed places with that of its pivot, the first row last."""
+    order = list(range(len(pivots)))
+    for k, other in enumerate(pivots.tolist()):
+        order[k], order[other - 1] = order[other - 1], order[k]
+    return order
 
 
-def _status(a: Array) -> Array:
-    return np.zeros(math.prod(a.shape[:-2]), np.int32)
-
-
-def _shared(size: int, kind: Any, count: int) -> tuple[Array, int]:
-    """Memory to work with, the same for all of so many matrices, and its size."""
-    return np.broadcast_to(np.empty(size, kind), (count, size)), size
+def _number(a: Array, number: float) -> Any:
+    return ctypes.byref((ctypes.c_float if a.dtype.char == "f" else ctypes.c_double)(number))
 
 
 def _invert(matrices: Array, triangle: bytes, diagonal: bytes) -> None:
     """Invert triangles (by columns) in place, by halves, since products are what is fast."""
-    order, lead = matrices.shape[-1], matrices.strides[-2] // matrices.itemsize
-    if order <= BLOCK:
-        return _run("trtri", triangle + diagonal, order, matrices, lead, _status(matrices))
-    half = order // 2
-    left, right = matrices[:, :half, :half], matrices[:, half:, half:]
-    between = matrices[:, half:, :half]
-    if triangle == b"L":
-        left, right, between = right, left, matrices[:, :half, half:]
-    for side, factor, scale in ((b"L", left, 1.0), (b"R", right, -1.0)):
-        _invert(factor, triangle, diagonal)
-        sizes = between.shape[:0:-1]
-        _run("trmm", side + triangle + b"N" + diagonal, *sizes, scale, factor, lead, between, lead)
-    return None
+    if matrices.shape[-1] <= BLOCK:
+        n = matrices.shape[-1]
+        _run("trtri", triangle + diagonal, n, flat(matrices), n, _status(matrices))
+        return
+    invert, multiply = _known("trtri", matrices), _known("trmm", matrices)
+    lead, status = ctypes.byref(_int(matrices.shape[-1])), ctypes.byref(_int())
+    one, minus = _number(matrices, 1), _number(matrices, -1)
+    column, row = matrices.strides[-2:]
+
+    def part(corner: int, order: int) -> None:
+        n, half = _int(order), order // 2
+        if order <= BLOCK:
+            place = ctypes.c_void_p(corner)
+            invert(triangle, diagonal, ctypes.byref(n), place, lead, status, _ONE, _ONE)
+            return
+        ends = (corner, half), (corner + half * (column + row), order - half)
+        for end in ends:
+            part(*end)
+        (left, m), (right, n) = ends if triangle == b"U" else ends[::-1]
+        size = ctypes.byref(_int(m)), ctypes.byref(_int(n))
+        between = ctypes.c_void_p(corner + half * (column if triangle == b"U" else row))
+        for side, factor, scale in ((b"L", left, one), (b"R", right, minus)):
+            place = ctypes.c_void_p(factor)
+            multiply(side, triangle, b"N", diagonal, *size, scale, place, lead, between, lead,
+                     _ONE, _ONE, _ONE, _ONE)  # fmt: skip
+
+    for matrix in _each(matrices):
+        part(matrix.value, matrices.shape[-1])
 
 
 def _apply(name: str, kind: bytes, triangles: Array, b: Array) -> None:
@@ -219,12 +264,18 @@ def slogdet(a: Array) -> tuple[Array, Array]:
     >>> [float(x) for x in slogdet(np.array([[0.0, 2.0], [1.0, 0.0]]))]
     [-1.0, 0.6931471805599453]
     """
-    if _is_brief(a):
+    factor = _known("getrf", a)
+    if factor is None:
         found = np.linalg.slogdet(turned(a))
         return np.asarray(found[0]), np.asarray(found[1])
-    factors, pivots, _ = _factors(a)
+    factors = np.array(a, order="C")
+    order = factors.shape[-1]
+    pivots = np.empty((*a.shape[:-2], order), np.int32)
+    n, status = ctypes.byref(_int(order)), ctypes.byref(_int())
+    for matrix, row in zip(_each(factors), pivots.reshape(-1, order), strict=False):
+        factor(n, n, matrix, n, ctypes.c_void_p(row.ctypes.data), status)
     diagonal = np.diagonal(factors, 0, -2, -1)
-    swaps = (pivots != np.arange(1, a.shape[-1] + 1)).sum(-1).reshape(a.shape[:-2]) % 2
+    swaps = (pivots != np.arange(1, order + 1)).sum(-1) % 2
     with np.errstate(divide="ignore"):
         logarithm = np.log(np.abs(diagonal.astype(np.float64))).sum(-1)
     sign = np.sign(diagonal).prod(-1) * (1 - 2 * swaps)
@@ -244,9 +295,9 @@ def lower_inverse(low: Array) -> Array:
     if not np.diagonal(low, 0, -2, -1).all():
         raise np.linalg.LinAlgError("Singular matrix")
     found = lower(low)
-    if _is_brief(low, FEWEST):
+    if _known("trtri", low, few=FEWEST) is None:
         return turned(np.linalg.inv(turned(found)))
-    _invert(flat(found), b"U", b"N")
+    _invert(found, b"U", b"N")
     return found
 
 
@@ -262,7 +313,7 @@ def divided(low: Array, b: Array, transpose: bool = False) -> Array:
     """
     if not np.diagonal(low, 0, -2, -1).all():
         raise np.linalg.LinAlgError("Singular matrix")
-    if _is_brief(low, FEWEST):
+    if _known("trsm", low, few=FEWEST) is None:
         factors = np.tril(low)
         if transpose:
             return np.asarray(np.linalg.solve(turned(factors), b))
@@ -279,16 +330,20 @@ def orthonormal(a: Array) -> tuple[Array, Array]:
     >>> [x.round(6).tolist() for x in orthonormal(np.array([[3.0, 4.0]]))]
     [[[-0.6, -0.8]], [[-5.0]]]
     """
-    if _is_brief(a):
+    reduce, expand = _known("geqrf", a), _known("orgqr", a)
+    if reduce is None:
         q, r = np.linalg.qr(turned(a))
         return turned(q), turned(r)
-    rows, (m, n) = np.array(a, order="C"), a.shape[-2:]
-    matrices, status = flat(rows), _status(a)
-    scales = np.empty((len(status), m), a.dtype)
-    work = _shared(m * BLOCK, a.dtype, len(status))
-    _run("geqrf", n, m, matrices, n, scales, *work, status)
-    low = lower(rows[..., :m])
-    _run("orgqr", n, m, m, matrices, n, scales, *work, status)
+    rows = np.array(a, order="C")
+    m, n, space = (ctypes.byref(_int(k)) for k in (*a.shape[-2:], a.shape[-2] * BLOCK))
+    status = ctypes.byref(_int())
+    room, scales = (np.empty((*shape, a.shape[-2]), a.dtype) for shape in ((BLOCK,), a.shape[:-2]))
+    work = ctypes.c_void_p(room.ctypes.data)
+    for matrix, scale in zip(_each(rows), _each(scales[..., None]), strict=False):
+        reduce(n, m, matrix, n, scale, work, space, status)
+    low = lower(rows[..., : a.shape[-2]])
+    for matrix, scale in zip(_each(rows), _each(scales[..., None]), strict=False):
+        expand(n, m, m, matrix, n, scale, work, space, status)
     return rows, low
 
 
@@ -303,17 +358,19 @@ def eigenvectors(a: Array) -> tuple[Array, Array]:
     Raises:
         LinAlgError: the iteration does not end, as where an element is not finite.
     """
-    if _is_brief(a, small=24):  # from 25 on threads of NumPy's library wait for each other
+    solve = _known("syevd", a, 24)  # from 25 on threads of NumPy's library wait for each other
+    if solve is None:
         values, vectors = np.linalg.eigh(a)
         return turned(vectors), values
-    rows, n, status = np.array(a, order="C"), a.shape[-1], _status(a)
+    rows, order = np.array(a, order="C"), a.shape[-1]
     values = np.empty(a.shape[:-1], a.dtype)
-    sizes = (1 + 6 * n + 2 * n * n, a.dtype), (3 + 5 * n, np.int32)
-    work, more = (_shared(size, kind, len(status)) for size, kind in sizes)
-    found = values.reshape(len(status), n)
-    _run("syevd", b"VU", n, flat(rows), n, found, *work, *more, status)
-    if status.any():
-        raise np.linalg.LinAlgError("Eigenvalues did not converge")
+    work = np.empty(1 + 6 * order + 2 * order * order, a.dtype), np.empty(3 + 5 * order, np.int32)
+    n, status = ctypes.byref(_int(order)), _int()
+    rooms = [x for w in work for x in (ctypes.c_void_p(w.ctypes.data), ctypes.byref(_int(w.size)))]
+    for matrix, found in zip(_each(rows), _each(values[..., None]), strict=False):
+        solve(b"V", b"U", n, matrix, n, found, *rooms, ctypes.byref(status), _ONE, _ONE)
+        if status.value:
+            raise np.linalg.LinAlgError("Eigenvalues did not converge")
     return rows, values
 
 
@@ -324,7 +381,7 @@ def turned_product(low: Array, b: Array) -> Array:
     array([[2., 1.],
            [0., 4.]])
     """
-    if _is_brief(low, FEWEST):
+    if _known("trmm", low, few=FEWEST) is None:
         return np.asarray(turned(lower(low)) @ b)
     found = np.array(b, order="C")
     _apply("trmm", b"UTN", np.ascontiguousarray(low), found)
@@ -341,11 +398,17 @@ def product(a: Array, b: Array) -> Array:
     array([[1., 2.],
            [3., 4.]])
     """
-    if _is_brief(a) or a.dtype != b.dtype or a.shape[:-2] != b.shape[:-2]:
+    multiply = _known("gemm", a)
+    if multiply is None or a.dtype != b.dtype or a.shape[:-2] != b.shape[:-2]:
         return np.asarray(a @ b)
     a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
     found = np.empty((*a.shape[:-1], b.shape[-1]), a.dtype)
-    m, k, n = *a.shape[-2:], b.shape[-1]
-    # by columns: the transposed product of the transposes
-    _run("gemm", b"NN", n, m, k, 1.0, flat(b), n, flat(a), k, 0.0, flat(found), n)
+    m, k, n = (ctypes.byref(_int(size)) for size in (*a.shape[-2:], b.shape[-1]))
+    one, zero = _number(a, 1), _number(a, 0)
+    for left, right, out in zip(_each(a), _each(b), _each(found), strict=False):
+        # by columns: the transposed product of the transposes
+        multiply(b"N", b"N", n, m, k, one, right, n, left, k, zero, out, n, _ONE, _ONE)
     return found
+
+
+_ONE = ctypes.c_size_t(1)  # the length of a letter
