@@ -75,9 +75,12 @@ class IndexCopy(HostOp):
             raise ShapeError(complaint(self.name, "index_vector", expected, got))
         return rows
 
-    def compute(self, old_tensor: Array, index_vector: Array, new_tensor: Array) -> Array:
-        found = old_tensor.copy()
-        found[self.rows(index_vector, len(found))] = new_tensor
+    def compute(
+        self, old_tensor: Array, index_vector: Array, new_tensor: Array, *, room: list[Array]
+    ) -> Array:
+        (found,), rows = room, self.rows(index_vector, len(old_tensor))
+        np.copyto(found, old_tensor)
+        found[rows] = new_tensor
         return found
 
     def reference(self, old_tensor: Array, index_vector: Array, new_tensor: Array) -> Array:

@@ -169,13 +169,8 @@ class Numbers(Matrices):
         try:
             return turned(lapack.inverse(A))
         except np.linalg.LinAlgError:
-            one = [np.linalg.inv(a) if np.linalg.det(a) else a + np.inf for a in flat(A)]
+            one = [np.linalg.inv(a) if np.linalg.det(a) else a + np.inf for a in lapack.flat(A)]
             return turned(np.reshape(one, A.shape))
-
-
-def flat(A: Array) -> Array:
-    """All matrices in one row."""
-    return A.reshape(-1, *A.shape[-2:])
 
 
 @op("_linalg_det", inputs=("A",), outputs=("output0",), aliases=("linalg_det", "_npi_det"))

@@ -8,7 +8,10 @@ import pytest
 from gnomon.runtime.libraries import lapack
 
 DTYPES = [np.float32, np.float64]
-SHAPES = [(50, 50), (3, 49, 49), (2, 1, 70, 70), (2, 130, 130), (0, 50, 50), (5, 5)]
+SHAPES = [
+    (50, 50), (3, 49, 49), (2, 1, 70, 70), (2, 130, 130), (0, 50, 50), (5, 5),
+    (4, 80, 8, 8), (2000, 1, 1), (0, 4, 4), (9000, 2, 2),
+]  # fmt: skip
 
 
 def drawn(shape, dtype):
@@ -102,6 +105,24 @@ def test_operands_stay():
     lapack.lower_inverse(a), lapack.divided(a, a), lapack.turned_product(a, a)
     lapack.orthonormal(a), lapack.eigenvectors(a)
     np.testing.assert_array_equal(a, before)
+
+
+def test_many_small_matrices_are_one_call(monkeypatch):
+    low = np.tril(drawn((256, 8, 8), np.float32))
+    calls, run = [], lapack._run
+    monkeypatch.setattr(
+        lapack, "_run", lambda name, *given: (calls.append(name), run(name, *given))
+    )
+    lapack.divided(low, low), lapack.lower_inverse(low), lapack.cholesky(low)
+    assert calls == ["trsm", "trtri", "potrf"]
+
+
+@pytest.mark.parametrize("routine", [lapack.cholesky, lapack.lower_inverse])
+def test_one_of_many_that_is_singular(routine):
+    a = drawn((300, 8, 8), np.float64)
+    a[211, 3, 3] = 0
+    with pytest.raises(np.linalg.LinAlgError):
+        routine(a)
 
 
 def outcome(routine, *operands):

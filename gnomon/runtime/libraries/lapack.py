@@ -1,39 +1,97 @@
 """LAPACK of the OpenBLAS wheel on one thread, where many cost more than they bring.
 
-Matrices lie by rows, LAPACK reads them by columns: it works on their transposes. Small ones, and
-all where there is no wheel, go to NumPy, which takes less time to call: transposed as well, and
-triangles as upper ones, where rows never change places. So no size decides which are singular.
+Matrices lie by rows, LAPACK reads them by columns: it works on their transposes. A batch of
+triangles is one call of native code. Small matrices, unless they are many triangles, and all where
+there is no wheel, go to NumPy, which takes less time to call: transposed as well, and triangles as
+upper ones, where rows never change places. So no size decides which are singular.
 """
 
 from __future__ import annotations
 
 import ctypes
+import functools
+import math
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from gnomon.runtime.ffi import symbol
+from gnomon.native.serve import raw_code
+from gnomon.native.words import double_bits, single_bits
+from gnomon.runtime.ffi import Block, function, pointer, symbol
 from gnomon.runtime.libraries.blas import library
+from gnomon.runtime.libraries.lapack_code import MOST, each
 from gnomon.runtime.once import once
 
 Array = np.ndarray[Any, Any]
 SMALL = 48  # columns of matrices below which NumPy is done sooner
 BLOCK = 64  # rows and columns of a part of a triangle
+FEW = 1 << 14  # elements of all of them below which NumPy finds factors of small ones sooner
+FEWEST = 1 << 10  # the same for triangles, of which NumPy knows nothing
+_ABOVE = np.triu(np.ones((BLOCK, BLOCK), np.bool_), 1)
+
+
+def _address(name: str) -> int:
+    found = library()
+    return 0 if found is None else symbol(found, f"scipy_{name}_")
 
 
 @once
 def _routine(name: str) -> Any:
     """A routine by its name, or None where there is no library."""
-    found = library()
-    address = 0 if found is None else symbol(found, f"scipy_{name}_")
+    address = _address(name)
     return ctypes.CFUNCTYPE(None)(address) if address else None
 
 
-def _known(name: str, a: Array, small: int = SMALL) -> Any:
-    """The routine for the dtype of matrices; None where NumPy does their work."""
+def _known(name: str, a: Array, small: int = SMALL, few: float = math.inf) -> Any:
+    """The routine for the dtype of matrices; None where NumPy does their work: small and few."""
     letter = {"f": "s", "d": "d"}.get(a.dtype.char)
-    return None if letter is None or a.shape[-1] < small else _routine(letter + name)
+    brief = a.shape[-1] < small and a.size < few
+    return None if letter is None or brief else _routine(letter + name)
+
+
+@once
+def _code() -> Any:
+    return function(raw_code(each).address("each"))
+
+
+def _run(name: str, *arguments: Any) -> None:
+    """Call a routine for every matrix of batches: arrays go along their first axis.
+
+    Several letters are an argument each; a float is of the kind of the first array's elements.
+    """
+    arrays = [x for x in arguments if type(x) is np.ndarray]
+    known = [None if type(x) is np.ndarray else x for x in arguments]
+    made, places, _ = _prepared(name, arrays[0].dtype.char, *known)
+    words = made.copy()
+    words[1] = len(arrays[0])
+    for k, x in zip(places, arrays, strict=True):
+        if not x.size:
+            return
+        words[k], words[k + MOST] = x.__array_interface__["data"][0], x.strides[0]
+    block = Block(words)
+    _code()(pointer(block.address))
+
+
+@functools.lru_cache(1024)
+def _prepared(name: str, kind: str, *known: Any) -> tuple[list[int], list[int], Block]:
+    """The words of a `Batch` where all but arrays are known; where these go; what is kept."""
+    bits = single_bits if kind == "f" else double_bits
+    kept, places = Block(MOST), []
+    # what follows the arguments are the lengths of letters, 1
+    words = [_address(("s" if kind == "f" else "d") + name), 0, *[1] * MOST, *[0] * MOST]
+    k = 0
+    for given in known:
+        if given is None:
+            places.append(k + 2)
+            k += 1
+            continue
+        number = bits(given) if isinstance(given, float) else given
+        for value in number if isinstance(number, bytes) else (number,):
+            kept.words[k] = value
+            words[k + 2] = kept.address + 8 * k
+            k += 1
+    return words, places, kept
 
 
 def turned(a: Array) -> Array:
@@ -51,6 +109,15 @@ def _int(n: int = 0) -> Any:
     return ctypes.c_int32(n)
 
 
+def flat(a: Array) -> Array:
+    """All matrices in one row."""
+    return a.reshape(math.prod(a.shape[:-2]), *a.shape[-2:])
+
+
+def _status(a: Array) -> Array:
+    return np.zeros(math.prod(a.shape[:-2]), np.int32)
+
+
 def clear_above(matrices: Array) -> None:
     """Zero what lies above the diagonals, by blocks: a mask of all elements takes far longer.
 
@@ -61,12 +128,11 @@ def clear_above(matrices: Array) -> None:
            [1., 1.]])
     """
     order = matrices.shape[-1]
-    above = np.triu(np.ones((BLOCK, BLOCK), np.bool_), 1)
     for k in range(0, order, BLOCK):
         rows = matrices[..., k : k + BLOCK, :]
         block = rows[..., k : k + BLOCK]
         size = block.shape[-1]
-        np.copyto(block, 0, where=above[:size, :size])
+        np.copyto(block, 0, where=_ABOVE[:size, :size])
         rows[..., k + BLOCK :] = 0
 
 
@@ -89,17 +155,15 @@ def cholesky(a: Array, room: Array | None = None) -> Array:
     Raises:
         LinAlgError: a matrix is not positive definite.
     """
-    factor = _known("potrf", a)
-    if factor is None:
+    if _known("potrf", a, few=FEW) is None:
         low = np.tril(a, -1)
         return np.linalg.cholesky(np.tril(a) + turned(low))
     columns = np.empty_like(a, order="C")  # by columns the lower factor is found in less time
     _copy_lower(a, turned(columns))
-    n, status = _int(a.shape[-1]), _int()
-    for matrix in _each(columns):
-        factor(b"L", ctypes.byref(n), matrix, ctypes.byref(n), ctypes.byref(status), _ONE)
-        if status.value:
-            raise np.linalg.LinAlgError("Matrix is not positive definite")
+    n, status = a.shape[-1], _status(a)
+    _run("potrf", b"L", n, flat(columns), n, status)
+    if status.any():
+        raise np.linalg.LinAlgError("Matrix is not positive definite")
     found = np.empty_like(a, order="C") if room is None else room
     _copy_lower(turned(columns), found)
     clear_above(found)
@@ -158,6 +222,10 @@ def _number(a: Array, number: float) -> Any:
 
 def _invert(matrices: Array, triangle: bytes, diagonal: bytes) -> None:
     """Invert triangles (by columns) in place, by halves, since products are what is fast."""
+    if matrices.shape[-1] <= BLOCK:
+        n = matrices.shape[-1]
+        _run("trtri", triangle + diagonal, n, flat(matrices), n, _status(matrices))
+        return
     invert, multiply = _known("trtri", matrices), _known("trmm", matrices)
     lead, status = ctypes.byref(_int(matrices.shape[-1])), ctypes.byref(_int())
     one, minus = _number(matrices, 1), _number(matrices, -1)
@@ -186,11 +254,8 @@ def _invert(matrices: Array, triangle: bytes, diagonal: bytes) -> None:
 
 def _apply(name: str, kind: bytes, triangles: Array, b: Array) -> None:
     """Multiply or divide `b` in place from the left: by triangles that are of a kind by columns."""
-    routine, one = _known(name, triangles), _number(b, 1)
-    m, n = (ctypes.byref(_int(k)) for k in b.shape[-1:-3:-1])
-    letters = [kind[k : k + 1] for k in range(3)]
-    for triangle, part in zip(_each(triangles), _each(b), strict=False):
-        routine(b"R", *letters, m, n, one, triangle, n, part, m, _ONE, _ONE, _ONE, _ONE)
+    m, n = b.shape[-1:-3:-1]
+    _run(name, b"R" + kind, m, n, 1.0, flat(triangles), n, flat(b), m)
 
 
 def slogdet(a: Array) -> tuple[Array, Array]:
@@ -230,7 +295,7 @@ def lower_inverse(low: Array) -> Array:
     if not np.diagonal(low, 0, -2, -1).all():
         raise np.linalg.LinAlgError("Singular matrix")
     found = lower(low)
-    if _known("trtri", low) is None:
+    if _known("trtri", low, few=FEWEST) is None:
         return turned(np.linalg.inv(turned(found)))
     _invert(found, b"U", b"N")
     return found
@@ -248,7 +313,7 @@ def divided(low: Array, b: Array, transpose: bool = False) -> Array:
     """
     if not np.diagonal(low, 0, -2, -1).all():
         raise np.linalg.LinAlgError("Singular matrix")
-    if _known("trsm", low) is None:
+    if _known("trsm", low, few=FEWEST) is None:
         factors = np.tril(low)
         if transpose:
             return np.asarray(np.linalg.solve(turned(factors), b))
@@ -316,7 +381,7 @@ def turned_product(low: Array, b: Array) -> Array:
     array([[2., 1.],
            [0., 4.]])
     """
-    if _known("trmm", low) is None:
+    if _known("trmm", low, few=FEWEST) is None:
         return np.asarray(turned(lower(low)) @ b)
     found = np.array(b, order="C")
     _apply("trmm", b"UTN", np.ascontiguousarray(low), found)
