@@ -29,16 +29,20 @@ def warp_affine(
     half = 1 << (_BITS - (1 if nearest else _FINE + 1))
     x = _whole(b * rows - a * right - b * down) + half + _whole(a * columns)
     y = _whole(d * rows - c * right - d * down) + half + _whole(c * columns)
+    places = np.empty((height, width, 2), np.int16)
     around = {"borderMode": cv2.BORDER_CONSTANT, "borderValue": filling}
+    for k, place in enumerate((x, y)):
+        np.right_shift(place, _BITS, out=places[..., k], casting="unsafe")
     if nearest:
-        places = np.stack([x >> _BITS, y >> _BITS], -1).astype(np.int16)
         return cv2.remap(image, places, None, way, **around)
-    x, y = x >> (_BITS - _FINE), y >> (_BITS - _FINE)
-    places = np.stack([x >> _FINE, y >> _FINE], -1).astype(np.int16)
-    least = (1 << _FINE) - 1
-    parts = ((y & least) << _FINE | (x & least)).astype(np.uint16)
+    for place in (x, y):
+        place >>= _BITS - _FINE
+        place &= (1 << _FINE) - 1
+    y <<= _FINE
+    parts = np.empty((height, width), np.uint16)
+    np.bitwise_or(x, y, out=parts, casting="unsafe")
     return cv2.remap(image, places, parts, way, **around)
 
 
-def _whole(places: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.int64]]:
-    return np.rint(places * (1 << _BITS)).astype(np.int64)
+def _whole(places: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.int32]]:
+    return np.rint(places * (1 << _BITS)).astype(np.int32)

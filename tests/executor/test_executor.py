@@ -477,14 +477,3 @@ def test_a_reshaped_executor_has_gradients_of_what_asks_for_them_alone():
     found = executor.reshape(d=(1, 2)).grad_dict
     assert found.pop("d") is None
     assert {k: g.shape for k, g in found.items()} == {"f_weight": (1, 2), "f_bias": (1,)}
-
-
-def test_classes_along_axis_1_have_the_normalization_of_that_axis():
-    settings = {"multi_output": True, "preserve_shape": True, "normalization": "batch"}
-    net = mx.sym.SoftmaxOutput(mx.sym.Variable("d"), name="s", **settings)
-    executor = net.simple_bind(mx.cpu(), d=(2, 2, 3, 3))
-    executor.forward(is_train=True)
-    executor.backward()
-    expected = np.full((2, 2, 3, 3), 0.5 / 18)  # of 2 samples with 9 places each, as in MXNet
-    expected[:, 0] *= -1
-    np.testing.assert_allclose(executor.grad_dict["d"].asnumpy(), expected, rtol=1e-6)

@@ -229,3 +229,29 @@ def test_means_of_integers_hold_their_sums(dtype, how):
 def test_sampled_pixels_are_found_without_divisions():
     loop = sampled(Buffer((2, 3, 5, 6)), Buffer((2, 2, 4, 7))).loop()
     assert "/" not in loop and "%" not in loop
+
+
+def test_classes_along_axis_1_have_the_normalization_of_that_axis():
+    settings = {"multi_output": True, "preserve_shape": True, "normalization": "batch"}
+    net = mx.sym.SoftmaxOutput(mx.sym.Variable("d"), name="s", **settings)
+    executor = net.simple_bind(mx.cpu(), d=(2, 2, 3, 3))
+    executor.forward(is_train=True)
+    executor.backward()
+    expected = np.full((2, 2, 3, 3), 0.5 / 18)  # of 2 samples with 9 places each, as in MXNet
+    expected[:, 0] *= -1
+    np.testing.assert_allclose(executor.grad_dict["d"].asnumpy(), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("normalization", "divisor"), [("null", 1), ("batch", 6), ("valid", 5)])
+def test_normalization_counts_all_labels_that_are_given(normalization, divisor):
+    settings = {"normalization": normalization, "ignore_label": 1, "name": "s"}
+    net = mx.sym.SoftmaxOutput(mx.sym.Variable("d"), **settings)
+    executor = net.simple_bind(mx.cpu(), d=(2, 3, 2))
+    executor.arg_dict["s_label"][:] = mx.nd.array([[0, 2, 0], [0, 1, 2]])  # as it is inferred
+    executor.forward(is_train=True)
+    executor.backward()
+    expected = np.full((2, 6), 1 / 6)  # classes are joined: of the labels, two name one
+    expected[0, 0] -= 1
+    expected[1, 2] -= 1
+    found = executor.grad_dict["d"].asnumpy().reshape(2, 6)
+    np.testing.assert_allclose(found, expected / divisor, rtol=1e-5)  # as in MXNet

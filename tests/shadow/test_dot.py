@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -265,3 +266,20 @@ def test_nothing_times_nan_by_a_statement_that_is_known(saver, shapes, dtype):
         product = factor * (x @ y)
         want = {"assign": product, "__iadd__": 1 + product, "__isub__": 1 - product}[saver]
         close(result.numpy(), want)
+
+
+@pytest.mark.parametrize("turned", list(itertools.product((False, True), repeat=2)))
+@pytest.mark.parametrize(("m", "n"), [(150, 70), (130, 1), (1, 200)])
+def test_a_large_product_times_nothing(turned, m, n):
+    pairs = zip(((m, 90), (90, n)), turned, strict=True)
+    x, y = (draw(*(shape[::-1] if t else shape), dtype="float64") for shape, t in pairs)
+    (x.T if turned[0] else x)[m - 1, 3] = np.inf
+    (y.T if turned[1] else y)[5, n // 2] = np.nan
+    left, right = (Tensor(e).T if t else Tensor(e) for e, t in zip((x, y), turned, strict=True))
+    result = Tensor(np.ones((m, n)))
+    product = (x.T if turned[0] else x) @ (y.T if turned[1] else y)
+    for factor in (2.0, 3.0, 0.0):
+        result[:] = 1.0
+        result += factor * dot(left, right)
+        with np.errstate(invalid="ignore"):
+            close(result.numpy(), 1 + factor * product)

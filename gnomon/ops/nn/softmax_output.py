@@ -71,10 +71,10 @@ class SoftmaxOutput(Op):
         axes = self.axes(y.ndim)
         # one label for each place, with size 1 where classes lie
         places = tuple(1 if a in axes else d for a, d in enumerate(y.shape))
-        label = ext.reshape(first(label, times(places)), places)
-        away = y - self.target(y, spread(label, y), axes)
+        chosen = spread(ext.reshape(first(label, times(places)), places), y)
+        away = y - self.target(y, chosen, axes)
         if self.use_ignore:
-            away = fn.where(fn.ne(spread(label, y), self.ignore_label), away, 0)
+            away = fn.where(fn.ne(chosen, self.ignore_label), away, 0)
         return self.scaled(away, self.divisor(y, label), out_grads), None
 
     def target(self, y: Expr, label: Expr, axes: Axes) -> Expr:
@@ -87,16 +87,14 @@ class SoftmaxOutput(Op):
         return fn.where(hit, 1 - self.smooth_alpha, other)
 
     def divisor(self, y: Expr, label: Expr) -> Expr | int:
-        """What `normalization` divides the gradient by."""
+        """What `normalization` divides the gradient by: all labels count, of joined classes too."""
         if self.normalization == "valid":
             counted = fn.ne(label, self.ignore_label)
             count = total(counted, tuple(range(label.ndim)))
-            return fn.maximum(count, 1)
-        spatial = times(y.shape[2:]) if self.multi_output else 1
-        if self.normalization == "null":
-            return spatial
-        joined = self.preserve_shape and not self.multi_output  # whose samples are rows
-        return times(y.shape[:-1]) if joined else y.shape[0] * spatial
+            return fn.maximum(ext.reshape(count, (1,) * y.ndim), 1)
+        if self.normalization == "batch":
+            return times(label.shape)
+        return times(y.shape[2:]) if self.multi_output else 1
 
     def scaled(self, away: Expr, divisor: Expr | int, out_grads: Any) -> Expr:
         """`away` times the scale, divided, and times the gradient from above where asked for."""

@@ -6,6 +6,8 @@ from gnomon.native.memory import CFunction, Struct, divided
 from gnomon.native.words import Reals, native, scratch
 
 _ROWS, _PLAIN, _TURNED = 101, 111, 112  # what BLAS calls the order of elements, and transposition
+_SIDE = 64  # rows and columns of a block of C that is computed aside
+_BLOCK = _SIDE * _SIDE
 
 sgemm = CFunction(
     "void sgemm(int, int, int, int, int, int, float, void *, int, void *, int, float, void *, int)"
@@ -73,13 +75,46 @@ def many(shared: Shared, task: int, tasks: int) -> None:
 
 
 @native
-def element(p: Shared, ta: int, tb: int, row: int, column: int, step: int, dest: int) -> None:
-    """One element of a float64 product times 0: BLAS would not read what may be NaN."""
-    found = Reals(scratch(1).address)
-    dgemm(_ROWS, ta, tb, 1, 1, p.k, 1.0, row, p.lda, column, step, 0.0, found.address, 1)
-    c = Reals(dest)
-    product = p.alpha * found[0]
-    c[0] = product if p.beta == 0 else product + p.beta * c[0]
+def times_nothing(
+    p: Shared, ta: int, tb: int, m: int, n: int, a: int, b: int, ldb: int, c: int, ldc: int
+) -> None:
+    """A float64 product times 0, by blocks of C: BLAS would not read what may be NaN."""
+    found = Reals(scratch(_BLOCK).address)
+    i = 0
+    while i < m:
+        rows = min(m - i, _SIDE)
+        left = a + i * (8 if ta == _TURNED else p.lda * 8)
+        j = 0
+        while j < n:
+            columns = min(n - j, _SIDE)
+            right = b + j * (ldb * 8 if tb == _TURNED else 8)
+            block(p, ta, tb, rows, columns, left, right, ldb, found.address)
+            nothing_of(p, found, rows, columns, c + (i * ldc + j) * 8, ldc)
+            j += columns
+        i += rows
+
+
+@native
+def block(
+    p: Shared, ta: int, tb: int, m: int, n: int, a: int, b: int, ldb: int, found: int
+) -> None:
+    """A block of a product of matrices, or of a matrix and a vector, by rows without gaps."""
+    if p.gemv != 0:
+        rows = p.k if ta == _TURNED else m
+        columns = m if ta == _TURNED else p.k
+        dgemv(_ROWS, ta, rows, columns, 1.0, a, p.lda, b, ldb, 0.0, found, 1)
+    else:
+        dgemm(_ROWS, ta, tb, m, n, p.k, 1.0, a, p.lda, b, ldb, 0.0, found, n)
+
+
+@native
+def nothing_of(p: Shared, found: Reals, rows: int, columns: int, c: int, ldc: int) -> None:
+    """A block of C, where `found` lies that is to be multiplied by 0."""
+    for i in range(rows):
+        row = Reals(c + i * ldc * 8)
+        for j in range(columns):
+            product = p.alpha * found[i * columns + j]
+            row[j] = product if p.beta == 0 else product + p.beta * row[j]
 
 
 @native
@@ -99,11 +134,7 @@ def gemm_unit(p: Gemm, unit: int) -> None:
     ta = _TURNED if p.ta != 0 else _PLAIN
     tb = _TURNED if p.tb != 0 else _PLAIN
     if p.size == 8 and p.alpha == 0:
-        for i in range(m):
-            for j in range(n):
-                x = a + i * (8 if p.ta != 0 else p.lda * 8)
-                y = b + j * (p.ldb * 8 if p.tb != 0 else 8)
-                element(p, ta, tb, x, y, p.ldb, c + (i * p.ldc + j) * 8)
+        times_nothing(p, ta, tb, m, n, a, b, p.ldb, c, p.ldc)
     elif p.size == 8:
         dgemm(_ROWS, ta, tb, m, n, p.k, p.alpha, a, p.lda, b, p.ldb, p.beta, c, p.ldc)
     else:
@@ -124,9 +155,7 @@ def gemv_unit(p: Gemv, unit: int) -> None:
     rows = p.k if p.ta != 0 else size
     columns = size if p.ta != 0 else p.k
     if p.size == 8 and p.alpha == 0:
-        for i in range(size):
-            row = a + i * (8 if p.ta != 0 else p.lda * 8)
-            element(p, ta, _PLAIN, row, x, p.incx, y + i * p.incy * 8)
+        times_nothing(p, ta, _PLAIN, size, 1, a, x, p.incx, y, p.incy)
     elif p.size == 8:
         dgemv(_ROWS, ta, rows, columns, p.alpha, a, p.lda, x, p.incx, p.beta, y, p.incy)
     else:
