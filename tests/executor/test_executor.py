@@ -2,6 +2,7 @@
 
 import gc
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -453,6 +454,22 @@ def test_forward_heeds_a_setting_that_was_changed_since():
     assert fused == [True, False, True]
     e.forward()
     assert not e.arena.content.mode.train
+
+
+def test_forward_heeds_the_settings_of_its_own_thread():
+    e = square()
+    e.forward(is_train=True)
+    with config.using(passes=False):
+        other = threading.Thread(target=e.forward, args=(True,))
+        other.start()
+        other.join()
+        assert e.arena.content.mode.fuse
+        e.forward(is_train=True)
+        assert not e.arena.content.mode.fuse
+        other = threading.Thread(target=e.forward, args=(True,))
+        other.start()
+        other.join()
+        assert e.arena.content.mode.fuse
 
 
 def test_forward_again_calls_few_functions_of_python():
