@@ -32,8 +32,8 @@ _SEGMENT = struct.Struct("=II8xQ16xQ")  # of 64 bits: kind, flags, address, byte
 _LOADED, _WRITABLE = 1, 2
 
 
-class _Watch:
-    """What is shared with the thread that watches."""
+class _Burst:
+    """What a burst of compiling shares with the thread that watches it."""
 
     __slots__ = ("ends", "over", "thread")
 
@@ -44,13 +44,13 @@ class _Watch:
 
 
 class _State:
-    """When something was compiled last, and who watches for more."""
+    """When something was compiled last, and the burst of it that is watched."""
 
-    __slots__ = ("latest", "watch")
+    __slots__ = ("burst", "latest")
 
     def __init__(self) -> None:
         self.latest = 0.0
-        self.watch: _Watch | None = None
+        self.burst: _Burst | None = None
 
 
 _state = _State()
@@ -62,24 +62,24 @@ def trim_later(library: int) -> None:
     `library` is the address of a function of its library.
     """
     _state.latest = time.monotonic()
-    if _state.watch is None:
-        watch = _state.watch = _Watch()
+    if _state.burst is None:
+        burst = _state.burst = _Burst()
         try:
-            start_new_thread(_watch, (library, watch))
+            start_new_thread(_watch, (library, burst))
         except RuntimeError:  # no thread is to be had, as when the interpreter ends
-            _state.watch = None
+            _state.burst = None
 
 
-def _watch(library: int, watch: _Watch) -> None:
-    watch.thread = threading.get_native_id()
+def _watch(library: int, burst: _Burst) -> None:
+    burst.thread = threading.get_native_id()
     try:
         while (left := _state.latest + PAUSE - time.monotonic()) > 0:
-            if watch.ends.acquire(timeout=left):
+            if burst.ends.acquire(timeout=left):
                 break
         trim(library)
     finally:
-        _state.watch = None
-        watch.over.release()
+        _state.burst = None
+        burst.over.release()
 
 
 def trim(library: int) -> None:
@@ -120,19 +120,19 @@ def _function(name: str, *arguments: type) -> Callable[..., int]:
 
 
 def _before_fork() -> None:
-    watch = _state.watch
-    if watch is None:
+    burst, _state.burst = _state.burst, None
+    if burst is None:
         return
-    watch.ends.release()
-    watch.over.acquire(timeout=PAUSE)  # no longer, where it found no memory to begin with
+    burst.ends.release()
+    burst.over.acquire(timeout=PAUSE)  # no longer, where it found no memory to begin with
     for _ in range(_LOOKS):
-        if not Path(f"/proc/self/task/{watch.thread}").exists():
+        if not Path(f"/proc/self/task/{burst.thread}").exists():
             break
         time.sleep(PAUSE / _LOOKS)  # it lets go of Python's lock, and is gone
 
 
 def _in_child() -> None:
-    _state.watch = None
+    _state.burst = None
 
 
 around_forks(_before_fork, bool, _in_child)
