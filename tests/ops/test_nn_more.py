@@ -7,7 +7,10 @@ import pytest
 
 import gnomon as mx
 from gnomon import autograd, nd
+from gnomon.expr.composite import Scatter
 from gnomon.expr.node import Buffer
+from gnomon.expr.walk import postorder
+from gnomon.ops import registry
 from gnomon.ops.nn.ctc import CTCLoss
 from gnomon.ops.nn.spatial import sampled
 
@@ -229,3 +232,15 @@ def test_means_of_integers_hold_their_sums(dtype, how):
 def test_sampled_pixels_are_found_without_divisions():
     loop = sampled(Buffer((2, 3, 5, 6)), Buffer((2, 2, 4, 7))).loop()
     assert "/" not in loop and "%" not in loop
+
+
+@pytest.mark.parametrize("name", ["BilinearSampler", "SpatialTransformer"])
+def test_threads_share_the_channels_of_what_sampled_data_receive(name):
+    is_sampler = name == "BilinearSampler"
+    settings = {"target_shape": (4, 7), "transform_type": "affine", "sampler_type": "bilinear"}
+    op = registry.find(name).parse({} if is_sampler else settings)
+    inputs = Buffer((2, 3, 5, 6)), Buffer((2, 2, 4, 7) if is_sampler else (2, 6))
+    out = Buffer((2, 3, 4, 7))
+    found = op.backward([out], inputs, [out])[0]
+    added = [n.shape for n in postorder([found]) if isinstance(n, Scatter)]
+    assert added == [(2 * 5 * 6, 3)] * 4  # elements of one row never meet
