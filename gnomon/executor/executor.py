@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from gnomon import config
 from gnomon.base import GnomonError, Later, ParamError, ShapeError, complaint, nearest, shown
-from gnomon.config import changes
 from gnomon.context import Context
 from gnomon.executor import arrays, inputs
 from gnomon.executor.arena import Arena
@@ -78,8 +77,7 @@ class Executor:
         self._heads: dict[Entry, Any] = {}
         self._runs: dict[Mode, Run] = {}
         self._last: Run | None = None
-        self._usually: dict[bool, Run] = {}  # by whether it trains, in the present settings:
-        self._changes = -1  # how often these were changed when it was made
+        self._usually: dict[tuple[bool, bool], Run] = {}  # by whether it trains, and is fused
         self._round: Pushed | None = None  # what an update may join
         self._monitor: Callable[[str, Any], object] | None = None
         self._monitor_all = False
@@ -222,12 +220,11 @@ class Executor:
         return Mode(train, train and self._differentiates, config.get("passes"))
 
     def _usual(self, train: bool) -> Run:
-        """The program for the usual mode, which is looked up again when a setting changes."""
-        if self._changes != changes.count:
-            self._usually, self._changes = {}, changes.count
-        run = self._usually.get(train)
+        """The program for the usual mode, under the settings of this thread."""
+        kind = train, config.get("passes")
+        run = self._usually.get(kind)
         if run is None:
-            run = self._usually[train] = self._run(self._mode(train))
+            run = self._usually[kind] = self._run(self._mode(train))
         return run
 
     def _run(self, mode: Mode) -> Run:

@@ -512,7 +512,7 @@ def sample_generalized_negative_binomial(mu: NDArray, alpha: NDArray | None = ..
 def sample_multinomial(data: NDArray, shape: int | Sequence[int] = (), get_prob: bool = False, dtype: Literal['float16', 'float32', 'float64', 'int32', 'uint8'] = ..., out: Any = ..., name: str | None = ..., ctx: Any = ...) -> Any:
     r"""Positions along the last axis of `data`, which holds the probability of each."""
 def sample_negative_binomial(k: NDArray, p: NDArray | None = ..., shape: int | Sequence[int] = (), dtype: Literal['float16', 'float32', 'float64'] | None = ..., out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
-    r"""Failures before `k` successes of probability `p`; NaN unless k > 0, 0 < p <= 1."""
+    r"""Failures before `k` successes of probability `p`; NaN unless k >= 0, 0 < p <= 1."""
 def sample_normal(mu: NDArray, sigma: NDArray | None = ..., shape: int | Sequence[int] = (), dtype: Literal['float16', 'float32', 'float64'] | None = ..., out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
     r"""Numbers of normal distributions of mean `mu` and deviation `sigma`."""
 def sample_poisson(lam: NDArray, shape: int | Sequence[int] = (), dtype: Literal['float16', 'float32', 'float64'] | None = ..., out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:

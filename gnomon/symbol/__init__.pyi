@@ -482,7 +482,7 @@ def sample_generalized_negative_binomial(mu: Symbol, alpha: Symbol | None = ...,
 def sample_multinomial(data: Symbol, shape: int | Sequence[int] = (), get_prob: bool = False, dtype: Literal['float16', 'float32', 'float64', 'int32', 'uint8'] = ..., out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
     r"""Positions along the last axis of `data`, which holds the probability of each."""
 def sample_negative_binomial(k: Symbol, p: Symbol | None = ..., shape: int | Sequence[int] = (), dtype: Literal['float16', 'float32', 'float64'] | None = ..., out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
-    r"""Failures before `k` successes of probability `p`; NaN unless k > 0, 0 < p <= 1."""
+    r"""Failures before `k` successes of probability `p`; NaN unless k >= 0, 0 < p <= 1."""
 def sample_normal(mu: Symbol, sigma: Symbol | None = ..., shape: int | Sequence[int] = (), dtype: Literal['float16', 'float32', 'float64'] | None = ..., out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
     r"""Numbers of normal distributions of mean `mu` and deviation `sigma`."""
 def sample_poisson(lam: Symbol, shape: int | Sequence[int] = (), dtype: Literal['float16', 'float32', 'float64'] | None = ..., out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:

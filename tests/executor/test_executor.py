@@ -2,6 +2,7 @@
 
 import gc
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -443,14 +444,17 @@ def square():
     return (x * x).simple_bind(mx.cpu(), x=(2,))
 
 
-def test_forward_heeds_a_setting_that_was_changed_since():
-    e = square()
+def test_forward_heeds_the_present_settings_of_its_own_thread():
+    e, other = square(), ThreadPoolExecutor(1)
     fused = []
     for passes in (True, False, True):
         with config.using(passes=passes):
             e.forward(is_train=True)
+            fused.append(e.arena.content.mode.fuse)
+            other.submit(e.forward, True).result()  # where nothing is set
         fused.append(e.arena.content.mode.fuse)
-    assert fused == [True, False, True]
+    assert fused == [True, True, False, True, True, True]
+    other.shutdown()
     e.forward()
     assert not e.arena.content.mode.train
 

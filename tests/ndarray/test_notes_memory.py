@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from ndarray.noted_steps import begin_anew
+
 from gnomon import autograd, nd
 from gnomon.ndarray.lazy.notes import Record
 from gnomon.runtime.devices import pool
 
 
 def test_results_that_nothing_reads_any_more_go(monkeypatch):
+    begin_anew()  # the thread may rest from noting for what came before
     used, apply = [], Record._apply
 
     def watched(*given):

@@ -7,7 +7,10 @@ import pytest
 
 import gnomon as mx
 from gnomon import autograd, nd
+from gnomon.expr.composite import Scatter
 from gnomon.expr.node import Buffer
+from gnomon.expr.walk import postorder
+from gnomon.ops import registry
 from gnomon.ops.nn.ctc import CTCLoss
 from gnomon.ops.nn.spatial import sampled
 
@@ -255,3 +258,15 @@ def test_normalization_counts_all_labels_that_are_given(normalization, divisor):
     expected[1, 2] -= 1
     found = executor.grad_dict["d"].asnumpy().reshape(2, 6)
     np.testing.assert_allclose(found, expected / divisor, rtol=1e-5)  # as in MXNet
+
+
+@pytest.mark.parametrize("name", ["BilinearSampler", "SpatialTransformer"])
+def test_threads_share_the_channels_of_what_sampled_data_receive(name):
+    is_sampler = name == "BilinearSampler"
+    settings = {"target_shape": (4, 7), "transform_type": "affine", "sampler_type": "bilinear"}
+    op = registry.find(name).parse({} if is_sampler else settings)
+    inputs = Buffer((2, 3, 5, 6)), Buffer((2, 2, 4, 7) if is_sampler else (2, 6))
+    out = Buffer((2, 3, 4, 7))
+    found = op.backward([out], inputs, [out])[0]
+    added = [n.shape for n in postorder([found]) if isinstance(n, Scatter)]
+    assert added == [(2 * 5 * 6, 3)] * 4  # elements of one row never meet

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from gnomon.base import ParamError, complaint
 from gnomon.dtype import int64
 from gnomon.expr import call, ext, fn
+from gnomon.expr.diff import vjp
 from gnomon.expr.node import Expr, Scalar, cast
 from gnomon.ops.infer import Shapes
 from gnomon.ops.op import Op, op
@@ -18,25 +21,49 @@ def sampled(data: Expr, grid: Expr) -> Expr:
     """
     n, c, h, w = data.shape
     shape = (n, c, *grid.shape[2:])
+    # one axis of all pixels: what is taken lies at its index, which no division takes apart again
+    pixels = ext.reshape(data, (n * c * h * w,))
+    images = ext.iota(shape, 0, int64) * (c * h * w) + ext.iota(shape, 1, int64) * (h * w)
+    total: Expr | None = None
+    for place, share in corners(grid, h, w):
+        taken = ext.take(pixels, images + ext.broadcast_to(place, shape))
+        part = taken * ext.broadcast_to(share, shape)
+        total = part if total is None else total + part
+    assert total is not None
+    return total
+
+
+def received(grad: Expr, data: Expr, grid: Expr) -> Expr:
+    """What `data` receives where `sampled` receives `grad`.
+
+    It is added up by rows of all channels, which threads share, and not by single pixels.
+    """
+    n, c, h, w = data.shape
+    rows = ext.transpose(grad, (0, 2, 3, 1))
+    images = ext.iota((n, 1, *grid.shape[2:]), 0, int64) * (h * w)
+    total: Expr | None = None
+    for place, share in corners(grid, h, w):
+        at = ext.reshape(images + place, rows.shape[:3])
+        scaled = rows * ext.broadcast_to(ext.reshape(share, (*at.shape, 1)), rows.shape)
+        part = ext.take_grad(at, scaled, n * h * w)
+        total = part if total is None else total + part
+    assert total is not None
+    return ext.transpose(ext.reshape(total, (n, h, w, c)), (0, 3, 1, 2))
+
+
+def corners(grid: Expr, h: int, w: int) -> Iterator[tuple[Expr, Expr]]:
+    """Four times the pixel (N, 1, rows, columns) of an image that is read, and its share."""
+    n = grid.shape[0]
     x, y = (
         (ext.slice_(grid, (0, k), (n, k + 1)) + 1.0) * ((size - 1) / 2)
         for k, size in enumerate((w, h))
     )
-    # one axis of all pixels: what is taken lies at its index, which no division takes apart again
-    pixels = ext.reshape(data, (n * c * h * w,))
-    images = ext.iota(shape, 0, int64) * (c * h * w) + ext.iota(shape, 1, int64) * (h * w)
     left, top = fn.floor(x), fn.floor(y)
     over, under = x - left, y - top  # at a pixel itself, too, the slope is that to the next one
-    total: Expr | None = None
     for row, high in ((top, 1.0 - under), (top + 1.0, under)):
         for column, wide in ((left, 1.0 - over), (left + 1.0, over)):
             share = wide * high * (inside(column, w) * inside(row, h))
-            place = within(row, h) * w + within(column, w)
-            taken = ext.take(pixels, images + ext.broadcast_to(place, shape))
-            part = taken * ext.broadcast_to(share, shape)
-            total = part if total is None else total + part
-    assert total is not None
-    return total
+            yield within(row, h) * w + within(column, w), share
 
 
 def inside(place: Expr, size: int) -> Expr:
@@ -80,6 +107,10 @@ class BilinearSampler(Op):
 
     def forward(self, data: Expr, grid: Expr) -> Expr:
         return sampled(data, grid)
+
+    def gradient(self, grad: Expr, data: Expr, grid: Expr) -> tuple[Expr | None, ...]:
+        (to_grid,) = vjp([sampled(data, grid)], [grad], [grid])
+        return received(grad, data, grid), to_grid
 
 
 def check_target(op: Op, size: Dims) -> None:
@@ -140,6 +171,11 @@ class SpatialTransformer(Op):
 
     def forward(self, data: Expr, loc: Expr) -> Expr:
         return sampled(data, affine(loc, self.target_shape))
+
+    def gradient(self, grad: Expr, data: Expr, loc: Expr) -> tuple[Expr | None, ...]:
+        grid = affine(loc, self.target_shape)
+        (to_loc,) = vjp([sampled(data, grid)], [grad], [loc])
+        return received(grad, data, grid), to_loc
 
 
 @op("Crop", variadic="num_args")

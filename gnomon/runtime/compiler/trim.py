@@ -6,7 +6,7 @@ come back from the system's cache, in a few milliseconds. What LLVM has freed go
 
 States: *quiet*, until something was compiled; *watched*, while a thread sleeps until none was for a
 while, gives the memory back, and ends. What is compiled in that last moment may leave its pages
-to the next burst.
+to the next burst. Before a fork it does so at once: Python warns of forks beside threads.
 """
 
 from __future__ import annotations
@@ -14,14 +14,17 @@ from __future__ import annotations
 import ctypes
 import mmap
 import struct
+import threading
 import time
 from _thread import start_new_thread
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
-from gnomon.ground.lock import in_child
+from gnomon.ground.lock import around_forks
 from gnomon.runtime.ffi import symbol
 
 PAUSE = 1.0
+_LOOKS = 1000  # whether a thread that has ended is gone
 _libc = ctypes.CDLL(None)
 _ADVICE = getattr(mmap, "MADV_DONTNEED", None)
 _HEADER = struct.Struct("=32xQ14xHH")  # of ELF: where its segments are told, bytes of each, count
@@ -29,13 +32,25 @@ _SEGMENT = struct.Struct("=II8xQ16xQ")  # of 64 bits: kind, flags, address, byte
 _LOADED, _WRITABLE = 1, 2
 
 
-class _State:
-    """When something was compiled last, and whether a thread watches for the next."""
+class _Burst:
+    """What a burst of compiling shares with the thread that watches it."""
 
-    __slots__ = ("latest", "watched")
+    __slots__ = ("ends", "over", "thread")
 
     def __init__(self) -> None:
-        self.latest, self.watched = 0.0, False
+        self.ends, self.over, self.thread = threading.Lock(), threading.Lock(), 0
+        self.ends.acquire()  # until the thread is to end
+        self.over.acquire()  # until it has ended
+
+
+class _State:
+    """When something was compiled last, and the burst of it that is watched."""
+
+    __slots__ = ("burst", "latest")
+
+    def __init__(self) -> None:
+        self.latest = 0.0
+        self.burst: _Burst | None = None
 
 
 _state = _State()
@@ -47,20 +62,24 @@ def trim_later(library: int) -> None:
     `library` is the address of a function of its library.
     """
     _state.latest = time.monotonic()
-    if _state.watched:
-        return
-    _state.watched = True
+    if _state.burst is None:
+        burst = _state.burst = _Burst()
+        try:
+            start_new_thread(_watch, (library, burst))
+        except RuntimeError:  # no thread is to be had, as when the interpreter ends
+            _state.burst = None
+
+
+def _watch(library: int, burst: _Burst) -> None:
+    burst.thread = threading.get_native_id()
     try:
-        start_new_thread(_watch, (library,))
-    except RuntimeError:  # no thread is to be had, as when the interpreter ends
-        _state.watched = False
-
-
-def _watch(library: int) -> None:
-    while _state.watched:
-        time.sleep(max(0.0, _state.latest + PAUSE - time.monotonic()))
-        _state.watched = time.monotonic() < _state.latest + PAUSE
-    trim(library)
+        while (left := _state.latest + PAUSE - time.monotonic()) > 0:
+            if burst.ends.acquire(timeout=left):
+                break
+        trim(library)
+    finally:
+        _state.burst = None
+        burst.over.release()
 
 
 def trim(library: int) -> None:
@@ -84,12 +103,13 @@ def unwritten_pages(address: int) -> Iterator[tuple[int, int]]:
     if not base or ctypes.string_at(base, 5) != b"\x7fELF\x02":
         return
     first, size, count = _HEADER.unpack(ctypes.string_at(base, _HEADER.size))
-    for k in range(count):
-        told = ctypes.string_at(base + first + k * size, _SEGMENT.size)
-        kind, flags, at, nbytes = _SEGMENT.unpack(told)
-        if kind == _LOADED and not flags & _WRITABLE:
-            begin = -(-(base + at) // mmap.PAGESIZE) * mmap.PAGESIZE
-            yield begin, (base + at + nbytes) // mmap.PAGESIZE * mmap.PAGESIZE
+    told = ctypes.string_at(base + first, count * size)
+    loaded = [s for k in range(count) if (s := _SEGMENT.unpack_from(told, k * size))[0] == _LOADED]
+    moved = base - loaded[0][2]  # the first of them begins with the file
+    for _, flags, at, nbytes in loaded:
+        if not flags & _WRITABLE:
+            begin = -(-(moved + at) // mmap.PAGESIZE) * mmap.PAGESIZE
+            yield begin, (moved + at + nbytes) // mmap.PAGESIZE * mmap.PAGESIZE
 
 
 def _function(name: str, *arguments: type) -> Callable[..., int]:
@@ -99,8 +119,20 @@ def _function(name: str, *arguments: type) -> Callable[..., int]:
     return found
 
 
+def _before_fork() -> None:
+    burst, _state.burst = _state.burst, None
+    if burst is None:
+        return
+    burst.ends.release()
+    burst.over.acquire(timeout=PAUSE)  # no longer, where it found no memory to begin with
+    for _ in range(_LOOKS):
+        if not Path(f"/proc/self/task/{burst.thread}").exists():
+            break
+        time.sleep(PAUSE / _LOOKS)  # it lets go of Python's lock, and is gone
+
+
 def _in_child() -> None:
-    _state.watched = False
+    _state.burst = None
 
 
-in_child(_in_child)
+around_forks(_before_fork, bool, _in_child)
