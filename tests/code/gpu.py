@@ -82,8 +82,9 @@ def run_group(
     values = bound(program.kernel, structure, blocks * block_shape[1])
     ranges = extents(structure.buffers)
     scratch = []
-    for piece in signature_of(program.kernel).scratch:
-        sizes = signature_of(program.kernel).sizes(values)
+    signature = signature_of(program.kernel)
+    sizes = signature.sizes([values.get(slot, 0) for slot in signature.args])
+    for piece in signature.scratch:
         memory = pool.allocate(max(1, sizes[piece.elements]) * piece.itemsize)
         values[piece.slot] = memory.address
         ranges.append((memory.address, memory.address + memory.nbytes))

@@ -7,6 +7,7 @@ from typing import Any
 from gnomon import nd
 from gnomon.executor import recorded_step
 from gnomon.ground.record import put
+from gnomon.ndarray.core.bounded_cache import STEPS
 from gnomon.ndarray.lazy import notes
 from gnomon.ndarray.lazy.fusion_group import here
 from gnomon.ndarray.lazy.marks import KEPT, Mark, admit
@@ -25,6 +26,7 @@ def begin_soon(monkeypatch: Any) -> None:
     monkeypatch.setattr(notes, "OFTEN", AT_FIRST)
     monkeypatch.setattr(Mark, "made", KEPT)
     admit()
+    STEPS.forget()
     begin_anew()
 
 

@@ -149,7 +149,7 @@ def test_finite(dtype, shape):
 def test_finite_refused():
     with pytest.raises(mx.MXNetError, match="all_finite: argument 'init_output': expected True"):
         nd.all_finite(nd.ones((2,)), init_output=False)
-    with pytest.raises(mx.MXNetError, match=r"multi_all_finite: argument 'arg1'.*int32"):
+    with pytest.raises(mx.MXNetError, match=r"multi_all_finite: argument 'array_1'.*int32"):
         nd.multi_all_finite(nd.ones((2,)), nd.ones((2,), dtype="int32"), num_arrays=2)
 
 

@@ -65,9 +65,9 @@ def test_signals_are_for_the_threads_of_python() -> None:
     for task in Path("/proc/self/task").iterdir():
         said = dict(x.split(":", 1) for x in (task / "status").read_text().splitlines())
         blocked[int(task.name)] = bool(int(said["SigBlk"], 16) >> signal.SIGPROF - 1 & 1)
-    print(blocked.pop(os.getpid()), sorted(blocked.values()))
+    print(blocked.pop(os.getpid()), len(blocked) >= 2, all(blocked.values()))
     """
-    assert in_fresh_process("own", body, OPENBLAS_NUM_THREADS="1") == "False [True, True]"
+    assert in_fresh_process("own", body, OPENBLAS_NUM_THREADS="1") == "False True True"
 
 
 @pytest.mark.parametrize("tasks", [0, 1, 2, 3, 7, 64, 1000])

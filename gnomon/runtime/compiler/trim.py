@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import signal
 import struct
 import threading
 import time
@@ -72,6 +73,7 @@ def trim_later(library: int) -> None:
 
 def _watch(library: int, burst: _Burst) -> None:
     burst.thread = threading.get_native_id()
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # handlers run elsewhere
     try:
         while (left := _state.latest + PAUSE - time.monotonic()) > 0:
             if burst.ends.acquire(timeout=left):
