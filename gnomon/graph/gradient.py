@@ -19,8 +19,8 @@ from gnomon.graph.node import Entry, Graph, Node, search
 from gnomon.ground.record import cached_property, record
 from gnomon.ops import registry
 from gnomon.ops.derive import Needs, among, check_values, leaves_of
-from gnomon.ops.host import check_differentiable
-from gnomon.ops.op import Op
+from gnomon.ops.host import check_differentiable, refuses_gradients
+from gnomon.ops.op import Op, numbered
 
 Shape = tuple[int, ...]
 Shapes = tuple[Shape, ...]
@@ -35,13 +35,15 @@ class Flow:
 
     `gives` says of each argument whether a gradient flows to it from those of the outputs; what
     computes them reads `reads`. `changes` says whether states may change then, which is to be done
-    even where no gradient comes. That of an operator is `flow_of`; that of a function, a compiled
-    block or a recorded step is said where it is made. This module asks for it, and the tape.
+    even where no gradient comes; `refuses` that one that comes is an error. That of an operator is
+    `flow_of`; that of a function, a compiled block or a recorded step is said where it is made.
+    This module asks for it, and the tape.
     """
 
     gives: tuple[bool, ...]
     changes: bool = False
     reads: Needs = Needs((), (), ())
+    refuses: bool = False
 
     @property
     def leads(self) -> bool:
@@ -83,8 +85,7 @@ class Gradient:
 
     def outputs(self) -> tuple[str, ...]:
         """`output`, or `output0, output1...`."""
-        count = len(self.op.arguments())
-        return ("output",) if count == 1 else tuple(f"output{k}" for k in range(count))
+        return numbered(len(self.op.arguments()))
 
     def inputs(self) -> tuple[str, ...]:
         """Names of what it reads: gradients of outputs, inputs, outputs, then states."""
@@ -378,7 +379,7 @@ def _look_at_data_operator(
     """The same of an operator that runs on data: what it says, and its states always."""
     reads, count = op.backward_needs(in_shapes, in_types), len(in_shapes)
     if not (reads.out_grads or reads.inputs or reads.outputs):
-        return Flow((False,) * len(wanted))  # it has no gradient
+        return Flow((False,) * len(wanted), refuses=refuses_gradients(op))  # it has no gradient
     inputs = tuple(k for k in reads.inputs if k < count)
     changes = len(op.auxiliary()) > 0
     return Flow(wanted, changes, Needs(reads.out_grads, inputs, reads.outputs))

@@ -18,7 +18,7 @@ from gnomon.image.default_augmenter import EIGENVALUES, EIGENVECTORS
 GREY = np.array([0.299, 0.587, 0.114])
 TO_YIQ = np.array([[0.299, 0.587, 0.114], [0.596, -0.274, -0.321], [0.211, -0.523, 0.311]])
 FROM_YIQ = np.array([[1.0, 0.956, 0.621], [1.0, -0.272, -0.647], [1.0, -1.107, 1.705]])
-MEAN, STD = np.float32([123.68, 116.28, 103.53]), np.float32([58.395, 57.12, 57.375])
+MEAN, STD = np.array([123.68, 116.28, 103.53]), np.array([58.395, 57.12, 57.375])
 
 
 class Augmenter(CheckedArguments):
@@ -310,6 +310,7 @@ def CreateAugmenter(
     if rand_mirror:
         found.append(HorizontalFlipAug(0.5))
     found.append(CastAug())
+    mean, std = (np.float32(x) if y is True else y for x, y in ((MEAN, mean), (STD, std)))
     return found + colours(brightness, contrast, saturation, hue, pca_noise, rand_gray, mean, std)
 
 

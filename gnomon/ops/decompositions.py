@@ -201,7 +201,7 @@ class Determinant(Numbers):
 class SignAndLogarithmOfDeterminant(Numbers):
     """The sign of the determinant, and the logarithm of its absolute value."""
 
-    numbered = True
+    numbers_outputs = True
     cases = (case(spd(3)), case([[0.0, 2.0], [1.0, 0.0]]), case((0, 2, 2)))
 
     def compute(self, A: Array) -> tuple[Array, ...]:
@@ -242,7 +242,7 @@ class LowerAndOrthonormal(Matrices):
     """Q with orthonormal rows and a lower triangular L with A = L Q, of matrices not taller."""
 
     square = False
-    numbered = True
+    numbers_outputs = True
     cases = (case((2, 3, 5)), case((2, 2)), case((0, 2, 3)))
 
     def shapes(self, s: Shapes) -> None:
@@ -272,7 +272,7 @@ class Eigenvalues(Matrices):
     The largest element of each eigenvector is positive.
     """
 
-    numbered = True
+    numbers_outputs = True
     cases = (case(spd(3), differentiable=()), case(spd(1)), case((0, 2, 2)))
 
     def shapes(self, s: Shapes) -> None:

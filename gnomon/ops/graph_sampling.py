@@ -52,7 +52,7 @@ class Csr(NamedTuple):
 class OnGraphs(HostOp):
     """What they share: inputs of which some are matrices, and parts that are."""
 
-    numbered = True
+    numbers_outputs = True
     gradient = HostOp.without_gradient
 
     def graphs(self) -> int:

@@ -140,11 +140,16 @@ class HostOp(Op):
         return Needs((), (), ()) if self.gradient is None else given.needs(self)
 
 
+def refuses_gradients(op: Any) -> bool:
+    """Whether an operator says nothing of its gradient, neither one nor that there is none."""
+    if not isinstance(op, HostOp) or type(op).run_backward is not HostOp.run_backward:
+        return False
+    return op.gradient is None
+
+
 def check_differentiable(op: Any) -> None:
     """Raises GnomonError where a gradient is asked for of an operator that says nothing of it."""
-    if not isinstance(op, HostOp) or type(op).run_backward is not HostOp.run_backward:
-        return
-    if op.gradient is None:
+    if refuses_gradients(op):
         raise GnomonError(
             f"{op.name}: is not differentiable, it has no gradient: differentiate what does not "
             "depend on it, or stop gradients behind it by BlockGrad"

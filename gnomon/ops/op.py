@@ -60,7 +60,7 @@ class Op:
     input_names: ClassVar[tuple[str, ...]] = ("data",)
     output_names: ClassVar[tuple[str, ...]] = ("output",)
     aux_names: ClassVar[tuple[str, ...]] = ()
-    numbered: ClassVar[bool] = False  # symbols list its outputs by numbers: `listed_outputs`
+    numbers_outputs: ClassVar[bool] = False  # as symbols list them: `listed_outputs`
     variadic: ClassVar[str | None] = None
     stem: ClassVar[str] = "arg"  # what names of inputs begin with whose number varies
     interleaved: ClassVar[bool] = False  # whether a call has states among the arguments: `called`
@@ -206,7 +206,7 @@ class Op:
 
     def listed_outputs(self) -> tuple[str, ...]:
         """Names of outputs in symbols: numbers, where MXNet has no names for them."""
-        return numbered(len(self.outputs())) if self.numbered else self.outputs()
+        return numbered(len(self.outputs())) if self.numbers_outputs else self.outputs()
 
     @property
     def num_visible_outputs(self) -> int:

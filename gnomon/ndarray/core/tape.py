@@ -170,7 +170,8 @@ class Node:
         self.context = context
         self.number = next(_numbers)
         self.leads = False
-        for place in inputs if flow.changes else itertools.compress(inputs, flow.gives):
+        is_met = flow.changes or flow.refuses  # whatever it gives
+        for place in inputs if is_met else itertools.compress(inputs, flow.gives):
             if leads(place):
                 self.leads = True
                 break
