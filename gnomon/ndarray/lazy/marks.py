@@ -167,15 +167,14 @@ class Structure:
     `count` is how often one came, `outline` what programs share (`executor/recorded_step.py`). The
     first of these are made the usual way, which tells of those for other sizes: they take a
     fraction of that. `trust` falls with each one of the usual way, or that may not be, and rises
-    with others. `tried` is how often a step had come when such a one was made last: the next pays
-    no sooner than the first did.
+    with others.
     """
 
-    __slots__ = ("count", "operators", "outline", "tried", "trust")
+    __slots__ = ("count", "operators", "outline", "trust")
 
     def __init__(self, operators: int) -> None:
         self.operators = operators
-        self.count, self.tried, self.trust = 0, 0, TRUST
+        self.count, self.trust = 0, TRUST
         self.outline: Any = None
 
     def is_due(self, often: int, is_new: bool) -> bool:
@@ -185,14 +184,11 @@ class Structure:
         which there was no room.
         """
         has_room = is_new or STEPS.has_room(WEIGHT + self.operators)
-        return self.count - self.tried > often and self.trust > 0 and has_room
+        return self.count > often and self.trust > 0 and has_room
 
     def learn(self, by_others: bool) -> None:
         """A program was made, by those for other sizes or not, or could not be."""
-        if by_others:
-            self.trust = min(self.trust + 1, TRUST)
-        else:
-            self.trust, self.tried = self.trust - 1, self.count
+        self.trust = min(self.trust + 1, TRUST) if by_others else self.trust - 1
 
 
 S = TypeVar("S", bound=Structure)
