@@ -10,7 +10,7 @@ from gnomon.runtime.devices import pool
 
 
 def test_results_that_nothing_reads_any_more_go(monkeypatch):
-    begin_anew()  # the thread may rest from noting for what came before
+    begin_anew()  # the tests before may have made the thread rest
     used, apply = [], Record._apply
 
     def watched(*given):

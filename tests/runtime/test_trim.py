@@ -29,7 +29,7 @@ def trims(monkeypatch):
     """When memory was given back."""
     found, done = [], trim.trim
     while trim._state.burst:  # a burst of another test's
-        time.sleep(0.05)
+        time.sleep(0.05)  # its thread ends by itself
     monkeypatch.setattr(trim, "PAUSE", 0.3)
     monkeypatch.setattr(
         trim, "trim", lambda library: (done(library), found.append(time.monotonic()))
@@ -40,7 +40,7 @@ def trims(monkeypatch):
 def wait_for(condition):
     end = time.monotonic() + 30
     while not condition() and time.monotonic() < end:
-        time.sleep(0.01)
+        time.sleep(0.01)  # until it is so, or for 30 s
     assert condition()
 
 
@@ -58,11 +58,11 @@ def test_it_is_done_once_when_a_burst_is_over(trims):
     begin = time.monotonic()
     for k in range(5):
         jit.object_code(TEXT.format(k))
-        time.sleep(0.1)
+        time.sleep(0.1)  # less than the pause: the burst goes on
     latest = trim._state.latest
     wait_for(lambda: trims)
     assert trims[0] >= latest + 0.3 and latest > begin + 0.3
-    time.sleep(0.5)
+    time.sleep(0.5)  # more than the pause: nothing is given back once more
     assert len(trims) == 1 and not trim._state.burst
     jit.object_code(TEXT.format(5))
     wait_for(lambda: len(trims) == 2)

@@ -170,8 +170,9 @@ class Node:
         self.context = context
         self.number = next(_numbers)
         self.leads = False
-        is_met = flow.changes or flow.refuses  # whatever it gives
-        for place in inputs if is_met else itertools.compress(inputs, flow.gives):
+        # states change, and gradients are refused, though no argument gets one
+        acts = flow.changes or flow.refuses
+        for place in inputs if acts else itertools.compress(inputs, flow.gives):
             if leads(place):
                 self.leads = True
                 break

@@ -86,24 +86,6 @@ class Reads:
         self.planned: dict[Asked, Any] = {}
 
     @property
-    def asked(self) -> Asked | None:
-        """What gradients were asked of the last one."""
-        return self.alike.asked
-
-    @asked.setter
-    def asked(self, asked: Asked) -> None:
-        self.alike.asked = asked
-
-    @property
-    def opened(self) -> int:
-        """How many of their nodes in a row were opened."""
-        return self.alike.opened
-
-    @opened.setter
-    def opened(self, opened: int) -> None:
-        self.alike.opened = opened
-
-    @property
     def is_short(self) -> bool:
         """Whether a program is of use where the same sizes come alone."""
         return self.predicts and self.alike.operators < FEWEST
@@ -116,11 +98,12 @@ class Reads:
     @property
     def is_vain(self) -> bool:
         """Whether programs were of no use."""
-        return self.opened > PATIENCE
+        return self.alike.opened > PATIENCE
 
     def program(self, held: tuple[int, ...], noted: Noted) -> Any:
         """The program for what is noted; None where there is none."""
-        asked, alike = self.asked, self.alike
+        alike = self.alike
+        asked = alike.asked
         if asked is None:
             return None
         if asked not in self.planned:
@@ -138,7 +121,7 @@ class Reads:
             STEPS.put(self.planned, asked, made, WEIGHT + mark.count)
         found = self.planned.get(asked)
         if found is None:
-            self.opened += 1
+            alike.opened += 1
         return found
 
     def come(self, operands: Sequence[Operand], often: int, is_new: bool) -> bool:
@@ -206,7 +189,7 @@ class Forwarded(Node):
         super().__init__(None, places, flow, (), kinds)
         self._reads, self._plan, self._path, self._held = reads, plan, path, held
         self._lock, self._owner, self._train = record.own.lock, record.own.ident, record.train
-        self._asked, self._is_asked = reads.asked, False
+        self._asked, self._is_asked = reads.alike.asked, False
         self._reader, self._turn = None, 0
         self._places: Sequence[Place | None] = places  # of the values, where it is open
         self._values, self._operands = [], []
@@ -267,7 +250,7 @@ class Forwarded(Node):
 
     def _end(self) -> None:
         """The tape was followed, and nothing is kept."""
-        self._reads.opened = 0
+        self._reads.alike.opened = 0
         self._places = [FOLLOWED if x else BESIDE for x in self._plan.constants]
         self._release()
 
@@ -276,7 +259,7 @@ class Forwarded(Node):
     def meet(self, asked: Asked) -> None:
         """Note what gradients are asked for, the first time."""
         if not self._is_asked:
-            self._is_asked, self._reads.asked = True, asked
+            self._is_asked, self._reads.alike.asked = True, asked
 
     def takes(self, outputs: tuple[int, ...], direct: Collection[Place]) -> bool:
         """Whether the program gives what gradients are asked for, given those of `outputs`.
@@ -359,7 +342,7 @@ class Forwarded(Node):
                 places = self._applied()
             finally:
                 mode.recording, mode.training = before
-            self._reads.opened += 1
+            self._reads.alike.opened += 1
             self._places = places  # another thread may be reading `inputs`
             self._release()
 
@@ -426,14 +409,14 @@ def forwarded(
             return False
         values = plan.forward(record.operands, record.drawn)
         if record.way == PREDICTED:
-            reads.opened = 0
+            reads.alike.opened = 0
         else:
             enter_tape(Forwarded(record, held, reads, values, plan), values)
         for k, value in zip(held, values, strict=True):
             take_over(results[k], value)
         record.forget()  # before more can be noted
     except GnomonError:
-        reads.opened += 1
+        reads.alike.opened += 1
         return False
     finally:
         put(record, "working", False)

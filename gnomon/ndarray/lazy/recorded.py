@@ -66,7 +66,7 @@ class Recorded(Frozen):
     numbers: dict[int, int]  # of operands, by the id of their arrays
     operands: list[Operand]
     own: Own
-    places: list[int]  # the `_number` of each operand's
+    places: list[int]  # what `_number` says of the place of each operand
     rest: int  # scopes that nothing is noted in
     results: list[Any]
     said: dict[int, Said]  # what was called in place of an operator, by the number of that

@@ -80,7 +80,8 @@ def _watch(library: int, burst: _Burst) -> None:
                 break
         trim(library)
     finally:
-        _state.burst = None
+        if _state.burst is burst:  # after a fork another one may have begun
+            _state.burst = None
         burst.over.release()
 
 
