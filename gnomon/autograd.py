@@ -285,7 +285,9 @@ class Function:
             node = Node(call, places, flow, (), kinds)
             for k, x in enumerate(outputs):
                 put(x, "_tape", Output(node, k))
-        return outputs[0] if isinstance(found, Array) else outputs
+        if isinstance(found, Array):
+            return outputs[0]
+        return tuple(outputs) if isinstance(found, tuple) else outputs
 
     def _gradients(self, likes: Sequence[Any], grads: Sequence[Any]) -> list[Any]:
         """What `backward` gives, one gradient an input, each as that takes it."""

@@ -76,3 +76,18 @@ def test_outputs_are_arrays(result):
 
     with pytest.raises((TypeError, ParamError), match=r"^Wrong.forward: argument 'result"):
         Wrong()(nd.ones(3))
+
+
+@pytest.mark.parametrize("kind", [tuple, list])
+@pytest.mark.parametrize("recorded", [True, False])
+def test_several_outputs_come_as_forward_gives_them(kind, recorded):
+    class Two(autograd.Function):
+        def forward(self, x):
+            return kind([x * 2, x + 1])
+
+    x = nd.array([3])
+    x.attach_grad()
+    with autograd.record() if recorded else autograd.pause():
+        found = Two()(x)
+    assert type(found) is kind
+    assert [float(y.asscalar()) for y in found] == [6, 4]
