@@ -268,17 +268,20 @@ class Trainer(CheckedArguments):
             return
         keys = list(self._layout[0].indices)
         grads = [list(each) for each in zip(*(r.grads for r in self._layout), strict=True)]
+        weights = None
+        if self._update_on_kvstore:
+            weights = [list(each) for each in zip(*(r.weights for r in self._layout), strict=True)]
         if not hasattr(self._kvstore, "push"):
-            self._kvstore.pushpull(keys, grads)
+            kv.pushpull_each(self._kvstore, keys, grads, weights)
             return
         # a store of this process alone updates in the order of the parameters
         order = self._push_order if self._kvstore.num_workers > 1 else range(len(keys))
         self._kvstore.push([keys[k] for k in order], [grads[k] for k in order])
-        if not self._update_on_kvstore:
+        if weights is None:
             self._kvstore.pull(keys, out=grads, ignore_sparse=False)
             return
-        rows = zip(keys, zip(*(r.weights for r in self._layout), strict=True), strict=True)
-        dense = [(k, [*out]) for k, out in rows if out[0].stype == "default"]
+        rows = zip(keys, weights, strict=True)
+        dense = [(k, out) for k, out in rows if out[0].stype == "default"]
         if dense:
             self._kvstore.pull([k for k, _ in dense], out=[out for _, out in dense])
 

@@ -124,7 +124,7 @@ class Load:
             expected = "a loaded array of this name, or default_init"
             raise ParamError(complaint("initializer.Load", name, expected, sorted(self.param)))
         self.default_init(name, arr)
-        self._log(name, "default initialization")
+        self._log(name, "default")
 
     def _log(self, name: str, how: str) -> None:
         if self.verbose:

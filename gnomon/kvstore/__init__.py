@@ -3,7 +3,7 @@
 from typing import Any
 
 from gnomon.compatibility.absent import elsewhere
-from gnomon.kvstore.base import KVStoreBase, create, joins_processes
+from gnomon.kvstore.base import KVStoreBase, create, joins_processes, pushpull_each
 from gnomon.kvstore.joining import FILES, found
 from gnomon.kvstore.local import KVStore
 
@@ -16,6 +16,7 @@ __all__ = [
     "SyncStore",
     "create",
     "joins_processes",
+    "pushpull_each",
 ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from gnomon.base import DTypeError, GnomonError, ParamError, check_kind, complaint, nearest
@@ -14,7 +15,8 @@ class KVStoreBase:
     """Base of stores: what training loops call, whatever is behind it.
 
     Subclasses registered by `KVStoreBase.register` are found by `create` under their own name. They
-    need what of this is called; what they lack is an error then.
+    need what of this is called; what they lack is an error then. `Trainer` and `Module` call
+    `broadcast` and `pushpull` with one key and its arrays on all contexts.
     """
 
     OPTIMIZER = "optimizer"
@@ -75,6 +77,15 @@ class KVStoreBase:
 
     def _lacks(self, name: str) -> NotImplementedError:
         return NotImplementedError(f"{type(self).__name__} must define {name}")
+
+
+def pushpull_each(
+    store: Any, keys: Sequence[Any], values: Sequence[Any], outs: Sequence[Any] | None = None
+) -> None:
+    """`pushpull` key by key, the first one first: how stores of users are called in training."""
+    for number, key in enumerate(keys):
+        out = None if outs is None else outs[number]
+        store.pushpull(key, values[number], out=out, priority=-number)
 
 
 def joins_processes(name: str) -> bool:

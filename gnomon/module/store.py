@@ -44,6 +44,9 @@ def start_store(
 ) -> None:
     """Put the parameters into the store, first layer first."""
     for index, (name, arrays) in enumerate(zip(param_names, param_arrays, strict=True)):
+        if not hasattr(kvstore, "init"):
+            kvstore.broadcast(name, arg_params[name], out=list(arrays))
+            continue
         if name in arg_params:
             kvstore.init(name, arg_params[name])
         if update_on_kvstore or kvstore.num_workers > 1:
@@ -122,8 +125,16 @@ def push(store: Any, keys: Sequence[Any], grads: Sequence[Any]) -> None:
 
 def update_on_store(store: Any, what: Trained) -> None:
     """Push all gradients to the store, which updates, and pull the parameters back."""
+    _exchange(store, what, what.params)
+
+
+def _exchange(store: Any, what: Trained, outs: Sequence[Sequence[Any]] | None = None) -> None:
+    """Push all gradients, and pull into `outs`, or back into the gradients."""
+    if not hasattr(store, "push"):
+        kv.pushpull_each(store, what.names, what.grads, outs)
+        return
     push(store, what.names, what.grads)
-    store.pull(what.names, out=what.params, ignore_sparse=False)
+    store.pull(what.names, out=what.grads if outs is None else outs, ignore_sparse=False)
 
 
 def update_beside_store(store: Any, updater: Any, what: Trained, join: Any = None) -> None:
@@ -133,8 +144,7 @@ def update_beside_store(store: Any, updater: Any, what: Trained, join: Any = Non
     `Optimizer.update_all`.
     """
     if store is not None:
-        push(store, what.names, what.grads)
-        store.pull(what.names, out=what.grads, ignore_sparse=False)
+        _exchange(store, what)
         join = None
     for replica in what.replicas:
         updater(*replica, join if len(what.replicas) == 1 else None)

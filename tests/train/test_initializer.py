@@ -41,3 +41,14 @@ def test_a_constant_of_a_text_is_its_number():
     assert mx.init.Constant("1").dumps() == '["constant", {"value": "1"}]'
     with pytest.raises(TypeError, match=r"Constant.*'value'.*'x'"):
         mx.init.Constant("x")("w_weight", weight)
+
+
+def test_load_logs_what_mxnet_does(caplog):
+    caplog.set_level("INFO")
+    filler = mx.init.Load({"arg:known": nd.ones((2,))}, default_init=mx.init.Zero(), verbose=True)
+    for name in ("known", "other_weight"):
+        filler(mx.init.InitDesc(name), nd.zeros((2,)))
+    said = [
+        record.getMessage() for record in caplog.records if "Initialized" in record.getMessage()
+    ]
+    assert said == ["Initialized known by loading", "Initialized other_weight by default"]

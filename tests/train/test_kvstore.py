@@ -296,6 +296,78 @@ def test_stores_of_users():
         store.set_optimizer(None)
 
 
+class Told(mx.kv.KVStoreBase):
+    """A store of a user that keeps what it is called with, and updates."""
+
+    type, rank, num_workers = "told", 0, 1
+
+    def __init__(self):
+        self.calls, self.kept, self.updater = [], {}, None
+
+    @staticmethod
+    def is_capable(capability):
+        return True
+
+    def set_optimizer(self, optimizer):
+        self.updater = mx.optimizer.get_updater(optimizer)
+
+    def broadcast(self, key, value, out, priority=0):
+        self.calls.append(("broadcast", key, len(out)))
+        self.kept[key] = value.copy()
+        for each in out:
+            each[:] = value
+
+    def pushpull(self, key, value, out=None, priority=0):
+        self.calls.append(("pushpull", key, len(value), out is None, priority))
+        total = sum(value[1:], value[0].copy())
+        if self.updater is not None:
+            self.updater(key, total, self.kept[key])
+            total = self.kept[key]
+        for each in value if out is None else out:
+            each[:] = total
+
+
+def trained_by_trainer(store, updates):
+    contexts = [mx.cpu(0), mx.cpu(1)]
+    net = mx.gluon.nn.Dense(2, in_units=3)
+    net.initialize(mx.init.One(), ctx=contexts)
+    trainer = mx.gluon.Trainer([net.weight, net.bias], "sgd", {}, store, None, updates)
+    for _ in range(2):
+        with mx.autograd.record():
+            losses = [net(full(1, (4, 3), ctx=ctx)).sum() for ctx in contexts]
+        mx.autograd.backward(losses)
+        trainer.step(8)
+    return [x.asnumpy() for x in net.weight.list_data()]
+
+
+def trained_by_module(store, updates, monkeypatch):
+    monkeypatch.setenv("MXNET_UPDATE_ON_KVSTORE", "01"[updates])
+    net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
+    model = mx.mod.Module(mx.sym.MakeLoss(net), context=[mx.cpu(0), mx.cpu(1)], label_names=None)
+    model.bind([("data", (8, 3))])
+    model.init_params(mx.init.One())
+    model.init_optimizer(store)
+    for _ in range(2):
+        model.forward_backward(mx.io.DataBatch([full(1, (8, 3))], []))
+        model.update()
+    return [x.asnumpy() for x in model._group("test").param_arrays[0]]
+
+
+@pytest.mark.parametrize("updates", [True, False])
+@pytest.mark.parametrize("by", ["trainer", "module"])
+def test_stores_of_users_are_told_one_key_at_a_time(by, updates, monkeypatch):
+    store, names = Told(), [0, 1]
+    if by == "trainer":
+        weights = trained_by_trainer(store, updates)
+    else:
+        weights, names = trained_by_module(store, updates, monkeypatch), ["fc_weight", "fc_bias"]
+    for weight in weights:
+        np.testing.assert_allclose(weight, np.full((2, 3), 1 - 2 * 0.01), rtol=1e-6)
+    entered = [("broadcast", name, 2) for name in names]
+    asked = [("pushpull", name, 2, not updates, -k) for k, name in enumerate(names)]
+    assert store.calls == [*entered, *asked, *asked]
+
+
 def test_stores_of_users_define_what_is_called():
     @mx.kv.KVStoreBase.register
     class Nothing(mx.kv.KVStoreBase):
