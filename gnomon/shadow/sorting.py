@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.native.serve import raw_code
+from gnomon.native.serve import raw_function
 from gnomon.native.words import double_bits
-from gnomon.runtime.ffi import Block, function, pointer
-from gnomon.runtime.once import once
+from gnomon.runtime.ffi import Block, pointer
 from gnomon.shadow.selection_code import Selection, first_doubles, first_singles
 
 Array = np.ndarray[Any, Any]
-EXACT = ("i8", "u8")  # what floats of 64 bits do not hold
+WIDE = ("i8", "u8")  # what floats of 64 bits do not hold
 LOWER = 0 if sys.byteorder == "little" else 1  # where the lower half of 64 bits lies
 
 
@@ -34,7 +33,7 @@ def order_of(keys: Array, is_ascend: bool, count: int | None = None) -> Array:
     if count:
         numbers = _numbers(keys)
         few = _best(numbers, is_ascend) if count == 1 else None
-        if few is None and 8 * count <= keys.shape[-1] and numbers.dtype.str[1:] not in EXACT:
+        if few is None and 8 * count <= keys.shape[-1] and numbers.dtype.str[1:] not in WIDE:
             few = _few(numbers, is_ascend, count)
         if few is not None:
             return few
@@ -68,13 +67,8 @@ def _few(keys: Array, is_ascend: bool, count: int) -> Array | None:
     addresses = wide.ctypes.data, places.ctypes.data
     sizes = places.size // count, keys.shape[-1], count, wide.itemsize
     block = Block([*addresses, *sizes, double_bits(-1.0 if is_ascend else 1.0), 0])
-    _native(first_singles if wide.itemsize == 4 else first_doubles)(pointer(block.address))
+    raw_function(first_singles if wide.itemsize == 4 else first_doubles)(pointer(block.address))
     return None if block.words[Selection.lacking] else places
-
-
-@once
-def _native(code: Any) -> Any:
-    return function(raw_code(code).address(code.__name__))
 
 
 def _places(codes: Array, count: int | None) -> Array:

@@ -14,12 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.native.serve import raw_code
+from gnomon.native.serve import raw_function
 from gnomon.native.words import double_bits, single_bits
-from gnomon.runtime.ffi import Block, ffi, function, pointer, symbol
+from gnomon.runtime.ffi import Block, ffi, pointer, symbol
 from gnomon.runtime.libraries.blas import library
 from gnomon.runtime.libraries.lapack_code import MOST, each, inverted
-from gnomon.runtime.once import once
 
 Array = np.ndarray[Any, Any]
 SMALL = 48  # columns of matrices below which NumPy is done sooner, if it has the routine
@@ -39,11 +38,6 @@ def _knows(a: Array, small: int = 0) -> bool:
     return a.dtype.char in "fd" and a.shape[-1] >= small and library() is not None
 
 
-@once
-def _native(code: Any) -> Any:
-    return function(raw_code(code).address(code.__name__))
-
-
 def _run(name: str, *arguments: Any) -> None:
     """Call a routine for every matrix of batches: arrays go along their first axis, if it is long.
 
@@ -60,7 +54,7 @@ def _run(name: str, *arguments: Any) -> None:
         if not x.size:
             return
         words[k], words[k + MOST] = _start(x), x.strides[0] if len(x) > 1 else 0
-    _native(each)(pointer(block.address))
+    raw_function(each)(pointer(block.address))
 
 
 def _start(x: Array) -> int:
@@ -215,7 +209,7 @@ def _invert(matrices: Array, triangle: bytes, diagonal: bytes) -> None:
     letters = ord(triangle), ord(diagonal), *b"LRN"
     block = Block([*routines, _start(found), found.strides[0], *found.shape[:2], BLOCK,
                    found.itemsize, triangle == b"U", *letters, bits(1), bits(-1)])  # fmt: skip
-    _native(inverted)(pointer(block.address))
+    raw_function(inverted)(pointer(block.address))
 
 
 def _apply(name: str, kind: bytes, triangles: Array, b: Array) -> None:
