@@ -35,14 +35,14 @@ def stride_classes(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, .
 
 
 def array_at(
-    address: int, shape: Sequence[int], strides: Sequence[int], dtype: DType, owner: Any
+    address: int, shape: Sequence[int], strides: Sequence[int] | None, dtype: DType, owner: Any
 ) -> np.ndarray[Any, Any]:
-    """A NumPy view of memory, which keeps `owner` alive."""
+    """A NumPy view of memory, which keeps `owner` alive; without strides it is dense."""
     size = dtype.size
     raw = {
         "data": (address, is_read_only(owner)),
         "shape": tuple(shape),
-        "strides": tuple(s * size for s in strides),
+        "strides": strides and tuple([s * size for s in strides]),
         "typestr": dtype.numpy.str if dtype.numpy.kind != "V" else f"<V{size}",
         "version": 3,
     }

@@ -21,6 +21,7 @@ from gnomon.ground.lock import load_module
 from gnomon.native.dependencies import NoSource, addresses, file_of, symbols_of
 from gnomon.native.method import Method, bound, for_good, method_of
 from gnomon.runtime.compiler import jit, key, objects
+from gnomon.runtime.ffi import function
 from gnomon.runtime.once import once
 from gnomon.runtime.statements import fields
 
@@ -162,6 +163,12 @@ def raw_code(*functions: Any, symbols: Mapping[str, int] | None = None) -> jit.M
             f"{names}: compiled from source, which is not there or was changed since it was "
             "imported; gnomon needs its .py files, and to be imported anew where they change"
         ) from None
+
+
+@once
+def raw_function(code: Any) -> Any:
+    """The callable of a function of one block that needs no Python: it releases the GIL."""
+    return function(raw_code(code).address(code.__name__))
 
 
 def code_of(

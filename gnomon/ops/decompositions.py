@@ -218,25 +218,6 @@ class SignAndLogarithmOfDeterminant(Numbers):
         return np.where(singular, 0, self.each(grad_logabsdet, A) * self.inverse(A))
 
 
-@op("_linalg_sumlogdiag", inputs=("A",), aliases=("linalg_sumlogdiag",))
-class SumOfLogarithmsOfDiagonal(Numbers):
-    """The sum of the logarithms of the diagonal of each matrix."""
-
-    cases = (case((2, 3, 3), low=0.5), case((2, 2), low=0.5), case((0, 2, 2)))
-
-    def alone(self) -> Shape:
-        return FLAT  # in MXNet also where numbers have NumPy's shape
-
-    def compute(self, A: Array) -> Array:
-        return np.asarray(np.log(np.diagonal(A, 0, -2, -1)).sum(-1))
-
-    def reference(self, A: Array) -> Array:
-        return np.reshape(self.compute(A), A.shape[:-2] or FLAT)
-
-    def gradient(self, grad: Array, A: Array) -> Array:
-        return np.where(np.eye(A.shape[-1]) > 0, self.each(grad, A) / A, 0)
-
-
 @op("_linalg_gelqf", inputs=("A",), outputs=("Q", "L"), aliases=("linalg_gelqf",))
 class LowerAndOrthonormal(Matrices):
     """Q with orthonormal rows and a lower triangular L with A = L Q, of matrices not taller."""

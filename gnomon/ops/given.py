@@ -12,6 +12,7 @@ by names; None, or what is left out, has no gradient.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -44,6 +45,7 @@ def known(op: Op) -> dict[str, tuple[str, int | slice | None]]:
     return found
 
 
+@functools.lru_cache(maxsize=1024)
 def places(op: Op) -> list[tuple[str, int | slice | None]]:
     """Where what the gradient of `op` asks for lies, in the order of its parameters.
 

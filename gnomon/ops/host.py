@@ -177,6 +177,8 @@ def _room(memory: Array, request: Any, inputs: Sequence[Array]) -> Array:
 
 def _is_same(values: Array, memory: Array) -> bool:
     """Whether both are the same elements in memory."""
+    if not np.may_share_memory(values, memory):  # which is quick to say
+        return False
     own, other = values.__array_interface__, memory.__array_interface__
     return all(own[k] == other[k] for k in ("data", "shape", "strides", "typestr"))
 

@@ -7,18 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.dtype import DType, int64
+from gnomon.dtype import DType, float64, int64
+from gnomon.expr import ext, fn
+from gnomon.expr.node import Expr, Scalar, cast
 from gnomon.ops.case import case
 from gnomon.ops.host import Array, HostOp
-from gnomon.ops.infer import Shapes, Types, fixed_dtypes
-from gnomon.ops.op import op
+from gnomon.ops.infer import Shapes, Types, fixed_dtypes, times
+from gnomon.ops.op import Draws, Op, op
 from gnomon.ops.param import Dims, param
 
 NUMBERS = ("float16", "float32", "float64", "int32", "uint8")
 
 
 @op("_sample_multinomial", aliases=("sample_multinomial",))
-class SampleMultinomial(HostOp):
+class SampleMultinomial(Op):
     """Positions along the last axis of `data`, which holds the probability of each.
 
     With `get_prob` the logarithms of their probabilities as well, which have a gradient.
@@ -49,22 +51,16 @@ class SampleMultinomial(HostOp):
         t[first] = self.dtype
         t.same("data", *logarithms)
 
-    def compute(self, data: Array, *, random: np.random.Generator) -> Any:
-        rows = data.reshape(-1, data.shape[-1])
-        ends = np.cumsum(rows, 1, np.float64)
-        np.minimum(ends, 1, out=ends)
-        spread = 2.0 * np.arange(len(rows))[:, None]  # each row in a range of its own
-        drawn = random.random((len(rows), math.prod(self.shape)))
-        ends += spread
-        flat = np.searchsorted(ends.ravel(), drawn + spread, "right")
-        first = rows.shape[1] * np.arange(len(rows))[:, None]
-        places = np.maximum(np.minimum(flat - first, rows.shape[1] - 1), 0)
+    def forward(self, data: Expr, *, random: Draws) -> tuple[Expr, ...]:
+        rows = ext.reshape(data, (times(data.shape[:-1]), data.shape[-1]))
+        drawn = random.uniform((rows.shape[0], times(self.shape)), float64)
+        places = found(ext.cumsum(cast(rows, float64), 1), drawn)
         shape = (*data.shape[:-1], *self.shape) or (1,)
-        told = places.reshape(shape).astype(self.dtype.numpy)
+        told = ext.reshape(cast(places, self.dtype), shape)
         if not self.get_prob:
-            return told
-        chances = np.log(np.take_along_axis(rows.astype(np.float64), places, 1))
-        return told, chances.reshape(shape)
+            return (told,)
+        chances = ext.take(flat(rows), among(places, rows))
+        return told, ext.reshape(cast(fn.log(cast(chances, float64)), data.dtype), shape)
 
     def reference(self, data: Array) -> Any:
         places = np.argmax(data, -1).reshape(*data.shape[:-1], *(1 for _ in self.shape))
@@ -74,14 +70,40 @@ class SampleMultinomial(HostOp):
         whole = found.astype(self.dtype.numpy)
         return (whole, np.zeros(whole.shape)) if self.get_prob else np.asarray(whole)
 
-    def gradient(self, grads: tuple[Array, ...], data: Array, outputs: tuple[Array, ...]) -> Array:
-        found = np.zeros((math.prod(data.shape[:-1]), data.shape[-1]), data.dtype)
-        if self.get_prob:
-            places = outputs[0].reshape(len(found), -1).astype(np.int64)
-            rows = np.arange(len(found))[:, None]
-            chances = data.reshape(found.shape)[rows, places]
-            np.add.at(found, (rows, places), grads[1].reshape(places.shape) / chances)
-        return found.reshape(data.shape)
+    def gradient(self, grads: tuple[Expr, ...], data: Expr, outputs: tuple[Expr, ...]) -> Any:
+        if not self.get_prob:
+            return None
+        rows = ext.reshape(data, (times(data.shape[:-1]), data.shape[-1]))
+        draws = (rows.shape[0], times(self.shape))
+        where = among(ext.reshape(cast(outputs[0], int64), draws), rows)
+        grad = ext.reshape(grads[1], draws) / ext.take(flat(rows), where)
+        return ext.reshape(ext.take_grad(where, grad, times(rows.shape)), data.shape)
+
+
+def flat(rows: Expr) -> Expr:
+    """All elements in a row."""
+    return ext.reshape(rows, (times(rows.shape),))
+
+
+def among(places: Expr, rows: Expr) -> Expr:
+    """Places in each of the rows as those among all elements."""
+    first = ext.iota((rows.shape[0], 1)) * rows.shape[1]
+    return places + ext.broadcast_to(first, places.shape)
+
+
+def found(ends: Expr, drawn: Expr) -> Expr:
+    """How many of each row's ends, which ascend, each number is not below; the last place at most.
+
+    By halves, from the longest step on that may be taken.
+    """
+    length = ends.shape[1]
+    at: Expr = ext.broadcast_to(Scalar(0, int64), drawn.shape)
+    for k in reversed(range(length.bit_length())):
+        tried = at + 2**k
+        end = ext.take(flat(ends), among(tried - 1, ends))
+        passed = cast(fn.le(end, drawn), int64) * fn.le(tried, length)
+        at = fn.where(passed, tried, at)
+    return fn.maximum(fn.minimum(at, length - 1), 0)
 
 
 @op("_sample_unique_zipfian", inputs=(), outputs=("output0", "output1"))

@@ -12,8 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from gnomon.native.serve import raw_function
+from gnomon.native.words import double_bits
+from gnomon.runtime.ffi import Block, pointer
+from gnomon.shadow.selection_code import Selection, first_doubles, first_singles
+
 Array = np.ndarray[Any, Any]
-GROUPS = 64  # whose best elements bound the last one that is wanted
+WIDE = ("i8", "u8")  # what floats of 64 bits do not hold
 LOWER = 0 if sys.byteorder == "little" else 1  # where the lower half of 64 bits lies
 
 
@@ -28,7 +33,7 @@ def order_of(keys: Array, is_ascend: bool, count: int | None = None) -> Array:
     if count:
         numbers = _numbers(keys)
         few = _best(numbers, is_ascend) if count == 1 else None
-        if few is None and 8 * count <= keys.shape[-1]:
+        if few is None and 8 * count <= keys.shape[-1] and numbers.dtype.str[1:] not in WIDE:
             few = _few(numbers, is_ascend, count)
         if few is not None:
             return few
@@ -56,29 +61,14 @@ def _best(keys: Array, is_ascend: bool) -> Array | None:
 
 
 def _few(keys: Array, is_ascend: bool, count: int) -> Array | None:
-    """The same for few of many; None where a row has not so many numbers.
-
-    The last but few of the best of groups bounds the last one wanted, and few are not behind it.
-    """
-    length = keys.shape[-1]
-    rows = np.ascontiguousarray(keys).reshape(-1, length)
-    groups = min(max(GROUPS, 4 * count), length)
-    best = rows[:, : length // groups * groups].reshape(len(rows), -1, groups)
-    best = (np.fmin if is_ascend else np.fmax).reduce(best, axis=1)
-    last = count - 1 if is_ascend else groups - count
-    bound = np.partition(best, last, axis=-1)[:, last, None]
-    found = np.flatnonzero(rows <= bound if is_ascend else rows >= bound)
-    row, place = np.divmod(found, length)
-    counts = np.bincount(row, minlength=len(rows))
-    if counts.min(initial=count) < count:
-        return None
-    at = row, np.arange(len(found)) - (np.cumsum(counts) - counts)[row]
-    codes = codes_of(rows.reshape(-1)[found], is_ascend)
-    near = np.full((len(rows), counts.max(initial=count)), np.iinfo(codes.dtype).max, codes.dtype)
-    places = np.zeros(near.shape, np.intp)
-    near[at], places[at] = codes, place
-    order = np.argsort(near, axis=-1, kind="stable")[:, :count]
-    return np.take_along_axis(places, order, -1).reshape(*keys.shape[:-1], count)
+    """The same for few of many; None where a row has not so many numbers."""
+    wide = np.ascontiguousarray(keys, np.float32 if keys.dtype.char == "f" else np.float64)
+    places = np.empty((*keys.shape[:-1], count), np.int64)
+    addresses = wide.ctypes.data, places.ctypes.data
+    sizes = places.size // count, keys.shape[-1], count, wide.itemsize
+    block = Block([*addresses, *sizes, double_bits(-1.0 if is_ascend else 1.0), 0])
+    raw_function(first_singles if wide.itemsize == 4 else first_doubles)(pointer(block.address))
+    return None if block.words[Selection.lacking] else places
 
 
 def _places(codes: Array, count: int | None) -> Array:

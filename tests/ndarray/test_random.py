@@ -11,6 +11,7 @@ import pytest
 import gnomon as mx
 from gnomon import cpu, engine, nd, random, sym
 from gnomon.base import ParamError, ShapeError
+from gnomon.ops import find
 from gnomon.runtime.execution import threads
 
 
@@ -65,6 +66,21 @@ def test_a_name_is_taken_by_other_draws():
     assert nd.random.randn(2, name="x").shape == (2,)
     assert nd.random.multinomial(nd.array([0.5, 0.5]), shape=3, name="x").shape == (3,)
     assert nd.random.normal(nd.zeros((2,)), nd.ones((2,)), name="x").shape == (2,)
+
+
+@pytest.mark.parametrize("length", [1, 2, 7, 64, 1000])
+def test_places_by_weights(length):
+    """Each as often as its weight says; never one of weight 0, whatever is left over at the end."""
+    weights = np.random.default_rng(length).uniform(size=(2, length))
+    weights[:, ::3] = 0 if length > 1 else 1
+    weights /= weights.sum(1, keepdims=True)
+    drawn, logs = nd.random.multinomial(nd.array(weights), shape=(100, 300), get_prob=True)
+    for row, places, chances in zip(weights, drawn.asnumpy(), logs.asnumpy(), strict=True):
+        counts = np.bincount(places.ravel(), minlength=length)
+        deviation = np.sqrt(row * (1 - row) * places.size)
+        assert (abs(counts - row * places.size) <= 6 * deviation + 1e-9).all()
+        np.testing.assert_allclose(chances, np.log(row[places]), rtol=1e-5)
+    assert find("_sample_multinomial").is_expression
 
 
 def test_calls_that_fit_no_signature_name_the_function():

@@ -222,7 +222,7 @@ class Array(Frozen):
         if not layout.size:
             return np.empty(layout.shape, layout.dtype.numpy)
         start = chunk.address + self._offset
-        return array_at(start, layout.shape, layout.steps(), layout.dtype, chunk)
+        return array_at(start, layout.shape, layout.strides, layout.dtype, chunk)
 
     def asnumpy(self) -> np.ndarray[Any, Any]:
         """The elements as a NumPy array of its own; one element converts to a number.
