@@ -421,13 +421,20 @@ def _shift(op: str) -> Rule:
     def rule(e: Emitter, args: list[Value], dtype: DType) -> Value:
         a, b = args
         shifted = e.do(f"{op} {a}, {b.name}", dtype, a.lanes)
-        if not b.name.startswith("%"):
-            return shifted
         width = e.constant(8 * dtype.size, dtype, a.lanes)
         inside = e.do(f"icmp ult {b}, {width.name}", dt.bool_, a.lanes)
         return _select(e, [inside, shifted, e.constant(0, dtype, a.lanes)], dtype)
 
     return rule
+
+
+def _shift_signed(e: Emitter, args: list[Value], dtype: DType) -> Value:
+    """The sign comes in; by the width or more, or by less than nothing, nothing else is left."""
+    a, b = args
+    last = e.constant(8 * dtype.size - 1, dtype, a.lanes)
+    inside = e.do(f"icmp ult {b}, {last.name}", dt.bool_, a.lanes)
+    by = _select(e, [inside, b, last], dtype)
+    return e.do(f"ashr {a}, {by.name}", dtype, a.lanes)
 
 
 def _bitwise_not(e: Emitter, args: list[Value], dtype: DType) -> Value:
@@ -457,6 +464,7 @@ RULES: dict[str, Rule] = {
     "not": _bitwise_not,
     "shl": _shift("shl"),
     "lshr": _shift("lshr"),
+    "shr": _shift_signed,
     "select": _select,
     "sqrt": _intrinsic("sqrt"),
     "floor": _intrinsic("floor"),

@@ -105,6 +105,11 @@ class Deferred:
     __floordiv__, __rfloordiv__ = _operator(operator.floordiv, "//")
     __mod__, __rmod__ = _operator(operator.mod, "%")
     __pow__, __rpow__ = _operator(operator.pow, "**")
+    __and__, __rand__ = _operator(operator.and_, "&")
+    __or__, __ror__ = _operator(operator.or_, "|")
+    __xor__, __rxor__ = _operator(operator.xor, "^")
+    __lshift__, __rlshift__ = _operator(operator.lshift, "<<")
+    __rshift__, __rrshift__ = _operator(operator.rshift, ">>")
 
 
 def joined(how: Callable[[Any, Any], Any], sign: str, a: Any, b: Any) -> Any:

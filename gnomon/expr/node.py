@@ -161,6 +161,11 @@ class Expr(Frozen):
     __mul__, __rmul__ = _operator("mul"), _swapped("mul")
     __truediv__, __rtruediv__ = _operator("div"), _swapped("div")
     __pow__, __rpow__ = _operator("power"), _swapped("power")
+    __and__, __rand__ = _operator("bitwise_and"), _swapped("bitwise_and")
+    __or__, __ror__ = _operator("bitwise_or"), _swapped("bitwise_or")
+    __xor__, __rxor__ = _operator("bitwise_xor"), _swapped("bitwise_xor")
+    __lshift__, __rlshift__ = _operator("left_shift"), _swapped("left_shift")
+    __rshift__, __rrshift__ = _operator("right_shift"), _swapped("right_shift")
     __lt__, __le__ = _operator("lt"), _operator("le")
     __gt__, __ge__ = _operator("gt"), _operator("ge")
     __eq__: Any = _operator("eq")
@@ -168,6 +173,9 @@ class Expr(Frozen):
 
     def __neg__(self) -> Map:
         return map_over(SCALAR["neg"], (self,))
+
+    def __invert__(self) -> Map:
+        return map_over(SCALAR["invert"], (self,))
 
     def __abs__(self) -> Map:
         return map_over(SCALAR["abs"], (self,))
@@ -435,6 +443,7 @@ def map_over(fn: ScalarFn, operands: Sequence[Operand]) -> Map:
     if first is None or len(operands) != fn.arity:
         raise TypeError(f"{fn.name} takes {fn.arity} operands, at least one an expression")
     dtype = first.dtype
+    fn.check_dtype(dtype)
     if dtype.kind != "f" and fn.name in COMPARED and len(operands) == 2:
         if any(beyond(x, dtype) for x in operands):
             # all that the type holds lies on one side of the number, as 0 does

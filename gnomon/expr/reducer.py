@@ -12,7 +12,7 @@ from gnomon import dtype as dt
 from gnomon.base import DTypeError, ParamError, complaint, shown
 from gnomon.dtype import DType
 from gnomon.expr.functions.scalar import SCALAR, ScalarFn
-from gnomon.expr.term import Arena, Number, Term
+from gnomon.expr.term import Arena, Number, Term, cast_number
 from gnomon.ground.record import record, reduced
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Reducer:
     and commutative: the compiler splits a reduction among lanes, threads and blocks, always in the
     same way for the same sizes. Equal `key`s mean equal code. Where `enough(arena, a)` holds of a
     partial result in the order of the index, whatever is still to come changes nothing. A `wide`
-    one joins float32 in float64.
+    one joins float32 in float64, one of `bits` joins integers alone.
     """
 
     name: str
@@ -40,6 +40,7 @@ class Reducer:
     enough: Callable[[Arena, Values], Term] | None = None
     follow: Callable[[Arena, Values, Values], Values] | None = None
     wide: bool = False
+    bits: bool = False
 
     def computed(self, dtype: DType) -> DType:
         """The dtype in which values of a dtype are joined."""
@@ -62,8 +63,11 @@ class Reducer:
         return isinstance(other, Reducer) and (self.name, self.key) == (other.name, other.key)
 
 
-def check_numbers(where: str, argument: str, e: Expr) -> None:
-    """A DTypeError where `e` holds truth values, which have no sums."""
+def check_numbers(where: str, argument: str, e: Expr, reducer: Reducer | None = None) -> None:
+    """A DTypeError where `e` holds truth values, which have no sums, or floats, which no bits."""
+    if reducer is not None and reducer.bits and e.dtype.kind == "f":
+        expected = f"integers for {reducer.name}: cast it first"
+        raise DTypeError(complaint(where, argument, expected, f"{e!r}"))
     if e.dtype is dt.bool_:
         expected = "a dtype of numbers: cast it first"
         raise DTypeError(complaint(where, argument, expected, f"{e!r}"))
@@ -79,11 +83,13 @@ def highest(dtype: DType) -> Number:
     return float("inf") if dtype.kind == "f" else dtype.limits[1]
 
 
-def _simple(name: str, op: str, start: Callable[[DType], Number], wide: bool = False) -> Reducer:
+def _simple(
+    name: str, op: str, start: Callable[[DType], Number], wide: bool = False, bits: bool = False
+) -> Reducer:
     def combine(arena: Arena, a: Values, b: Values) -> Values:
         return (arena.op(op, a[0], b[0]),)
 
-    return Reducer(name, 1, lambda dtype: (start(dtype),), combine, wide=wide)
+    return Reducer(name, 1, lambda dtype: (start(dtype),), combine, wide=wide, bits=bits)
 
 
 def _arg(name: str, start: Callable[[DType], Number], least: bool) -> Reducer:
@@ -124,11 +130,14 @@ SUM = _simple("sum", "add", lambda dtype: 0)
 PROD = _simple("prod", "mul", lambda dtype: 1, wide=True)  # a part may overflow, the whole not
 MAXIMUM = _simple("max", "max", lowest)
 MINIMUM = _simple("min", "min", highest)
+AND = _simple("bitwise_and", "and", lambda dtype: cast_number(-1, dtype), bits=True)
+OR = _simple("bitwise_or", "or", lambda dtype: 0, bits=True)
+XOR = _simple("bitwise_xor", "xor", lambda dtype: 0, bits=True)
 ARGMAX = _arg("argmax", lowest, False)
 ARGMIN = _arg("argmin", highest, True)
 
 
-REDUCERS = {r.name: r for r in (SUM, PROD, MAXIMUM, MINIMUM, ARGMAX, ARGMIN)}
+REDUCERS = {r.name: r for r in (SUM, PROD, MAXIMUM, MINIMUM, ARGMAX, ARGMIN, AND, OR, XOR)}
 
 
 def from_operator(fn: ScalarFn, start: Number) -> Reducer:
@@ -164,7 +173,7 @@ def _logaddexp() -> Reducer:
 
 
 LOGADDEXP = _logaddexp()
-SCANNED = {r.name: r for r in (SUM, PROD, MAXIMUM, MINIMUM, LOGADDEXP)}
+SCANNED = {r.name: r for r in (SUM, PROD, MAXIMUM, MINIMUM, LOGADDEXP, AND, OR, XOR)}
 # those that mean the same in every process, by name
 NAMED = {**REDUCERS, FIRST.name: FIRST, LOGADDEXP.name: LOGADDEXP}
 

@@ -17,9 +17,9 @@ from gnomon.base import GnomonError
 _TRIES = 20  # of which one in a hundred fails, in the worst of cases
 
 ALLOWED = (
-    "numbers, arguments, local names, + - * / // % **, comparisons (also chained), and, or, not, "
-    "if / elif / else, conditional expressions, return, and calls of abs, min, max, round, float, "
-    "int, bool, functions of math and NumPy, and other operators"
+    "numbers, arguments, local names, + - * / // % **, & | ^ ~ << >> of integers, comparisons "
+    "(also chained), and, or, not, if / elif / else, conditional expressions, return, and calls of "
+    "abs, min, max, round, float, int, bool, functions of math and NumPy, and other operators"
 )
 
 

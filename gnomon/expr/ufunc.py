@@ -27,13 +27,8 @@ NAMES = {
 }
 # NumPy's names of operators that there are not
 SIGNS = {
-    "bitwise_and": "and",
-    "bitwise_or": "or",
-    "bitwise_xor": "xor",
     "floor_divide": "floordiv",
-    "left_shift": "lshift",
     "remainder": "mod",
-    "right_shift": "rshift",
 }
 
 

@@ -10,12 +10,6 @@ INSTEAD = {
     "floordiv": ("//", "fn.floor(a / b), for integers (a - fn.mod(a, b)) / b"),
     "divmod": ("divmod", "fn.floor(a / b), for integers (a - fn.mod(a, b)) / b, and fn.mod(a, b)"),
     "matmul": ("@", "dot(a, b), or implicit_dot(a, b) within an expression"),
-    "and": ("&", "fn.logical_and(a, b) of truth values"),
-    "or": ("|", "fn.logical_or(a, b) of truth values"),
-    "xor": ("^", "fn.logical_xor(a, b) of truth values"),
-    "invert": ("~", "fn.logical_not(a) of truth values"),
-    "lshift": ("<<", "a * fn.exp2(b), or a * 2**n"),
-    "rshift": (">>", "fn.floor(a / fn.exp2(b)), or a / 2**n"),
     "getitem": ("[]", "slice_ex(a, begin, end, step), or a[i] and a[i:j] of a tensor"),
     "setitem": ("[] = ...", "slice_ex, slice, flip or concat of tensors to assign to"),
 }
@@ -89,5 +83,5 @@ def without(kind: Any) -> None:
     kind.__getattr__ = absent
     for name in INSTEAD:
         setattr(kind, f"__{name}__", unsupported(name))
-        if name not in ("invert", "getitem", "setitem"):
+        if name not in ("getitem", "setitem"):
             setattr(kind, f"__r{name}__", unsupported(name))

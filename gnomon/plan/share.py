@@ -20,7 +20,7 @@ from gnomon.plan.terms import postorder, rebuild, renamed, with_args
 # what one instruction does, or two: cheaper computed again than stored and read
 CHEAP = frozenset(
     "const arg var read part fold keep cast bitcast add sub mul neg abs min max fma lt le eq ne and"
-    " or xor not shl lshr select floor ceil trunc rint copysign idiv imod guard".split()
+    " or xor not shl lshr shr select floor ceil trunc rint copysign idiv imod guard".split()
 )
 
 

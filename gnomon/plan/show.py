@@ -24,6 +24,7 @@ SYMBOLS = {
     "xor": "^",
     "shl": "<<",
     "lshr": ">>",
+    "shr": ">>",
 }
 SAVES = {"saveto": "=", "plusto": "+=", "minusto": "-=", "multo": "*=", "divto": "/="}
 INDENT = "  "

@@ -21,5 +21,11 @@ sum = reducer.SUM
 prod = reducer.PROD
 maximum = reducer.MAXIMUM
 minimum = reducer.MINIMUM
+bitwise_and = reducer.AND
+bitwise_or = reducer.OR
+bitwise_xor = reducer.XOR
 
-__all__ = ["Reducer", "make", "maximum", "minimum", "prod", "sum"]
+__all__ = [
+    "Reducer", "bitwise_and", "bitwise_or", "bitwise_xor", "make", "maximum", "minimum", "prod",
+    "sum",
+]  # fmt: skip

@@ -346,6 +346,21 @@ class Tensor(Handle):
         assign(self, divto, value)
         return self
 
+    def __iand__(self, value: Operand) -> Self:
+        return self.assign(self & value)
+
+    def __ior__(self, value: Operand) -> Self:
+        return self.assign(self | value)
+
+    def __ixor__(self, value: Operand) -> Self:
+        return self.assign(self ^ value)
+
+    def __ilshift__(self, value: Operand) -> Self:
+        return self.assign(self << value)
+
+    def __irshift__(self, value: Operand) -> Self:
+        return self.assign(self >> value)
+
     def __ipow__(self, value: Operand) -> Self:
         # without this, Python would make the name an expression and store nothing
         raise TypeError(complaint("assignment", "operator", "w[:] = w ** 2", "w **= 2"))

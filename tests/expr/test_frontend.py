@@ -245,7 +245,7 @@ def target(x):
 
 
 def bits(x):
-    return x & 1
+    return x & 1.5
 
 
 def zero(x):
@@ -277,7 +277,7 @@ ERRORS = [
     (text, "'a', which is no number,", 'return "a"'),
     (attribute, "the attribute shape", "x.shape"),
     (target, "an assignment to anything but names", "math.pi = x"),
-    (bits, "the operator &", "x & 1"),
+    (bits, "& takes integers, got a float", "x & 1.5"),
     (zero, "this (division by zero)", "1 / 0"),
     (member, "the comparison in", "x in (1, 2)"),
     (bare, "return without a value", "return"),

@@ -48,7 +48,7 @@ class Pool(Chainer):
     windows: Windows
 
     def infer(self) -> tuple[tuple[int, ...], DType]:
-        check_numbers("pool", "src", self.src)
+        check_numbers("pool", "src", self.src, self.reducer)
         rank, windows = len(self.windows.kernel), self.windows
         front = self.src.ndim - rank
         if front < 0:

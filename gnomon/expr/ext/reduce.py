@@ -66,7 +66,7 @@ class Reduce(Chainer):
 
     def infer(self) -> tuple[tuple[int, ...], DType]:
         if self.reducer.arity == 1:
-            check_numbers("reduce", "src", self.src)
+            check_numbers("reduce", "src", self.src, self.reducer)
         shape = (1 if a in self.axes else n for a, n in enumerate(self.src.shape))
         kept = tuple(n for a, n in enumerate(shape) if self.keepdims or a not in self.axes)
         return kept, self.src.dtype if self.reducer.arity == 1 else dt.int64
@@ -156,7 +156,8 @@ def reduce(
 ) -> Expr:
     """`src` by 'sum', 'prod', 'max', 'min', 'argmax', 'argmin' or a `Reducer` along `axes`.
 
-    Without `axes` along all; of all axes, an 'arg...' counts elements in row-major order.
+    Without `axes` along all; of all axes, an 'arg...' counts elements in row-major order. Integers
+    have 'bitwise_and', 'bitwise_or' and 'bitwise_xor' as well.
 
     >>> reduce(Buffer((2, 3, 4)), "sum", (0, 2)).shape
     (3,)

@@ -36,7 +36,7 @@ class Scan(Chainer):
     reverse: bool
 
     def infer(self) -> tuple[tuple[int, ...], DType]:
-        check_numbers("scan", "src", self.src)
+        check_numbers("scan", "src", self.src, self.reducer)
         return self.src.shape, self.src.dtype
 
     def at(self, i: Index) -> Term:

@@ -27,7 +27,10 @@ if TYPE_CHECKING:
     from gnomon.expr.functions.scalar import ScalarFn
 
 V = TypeVar("V")
-LOGIC = frozenset({"and", "or", "xor", "not"})
+LOGIC = frozenset({"and", "or", "xor", "not"})  # of truth values, else of integers' bits
+SHIFTS = {"shl": "<<", "shr": ">>"}
+CARRY_TRUTH = LOGIC | {"select"}  # of truth values these give truth values
+SIGNS = {"and": "&", "or": "|", "xor": "^", "not": "~", **SHIFTS}
 ROUNDING = frozenset({"floor", "ceil", "trunc", "rint"})  # these leave integers as they are
 WHOLE = ROUNDING | {"fma", "fmod", "pow"}  # floats_only of these does not hold for formulas
 COMMUTATIVE = frozenset({"add", "mul", "min", "max", "eq", "ne", "and", "or", "xor"})
@@ -60,14 +63,31 @@ class Machine(Protocol[V]):
 class Formula:
     """A scalar function of `arity` arguments as steps; made by `Tape.formula`.
 
-    `floats` says whether it has a meaning in floating point only, as `exp` and `x * 0.5` have.
+    `floats` says whether it has a meaning in floating point only, as `exp` and `x * 0.5` have,
+    `bits` which operators of it work on the bits of integers only.
     """
 
-    __slots__ = ("__weakref__", "arity", "floats", "result", "steps", "truth")
+    __slots__ = ("__weakref__", "arity", "bits", "floats", "result", "steps", "truth")
 
     def __init__(self, arity: int, steps: tuple[Step, ...], result: int, truth: bool) -> None:
         self.arity, self.steps, self.result, self.truth = arity, steps, result, truth
         self.floats = any(_needs_floats(step) for step in steps)
+        self.bits = self._bits()
+
+    def _bits(self) -> tuple[str, ...]:
+        truths, found = [False] * self.arity, dict[str, None]()
+        for step in self.steps:
+            if not isinstance(step.op, str):
+                found.update(dict.fromkeys(step.op.body.bits))
+            elif step.op in SIGNS and not truths[step.refs[0]]:
+                found[SIGNS[step.op]] = None
+            truths.append(_gives_truth(step, truths))
+        return tuple(found)
+
+    @property
+    def logical(self) -> bool:
+        """Whether it means the same of bits and of truth values."""
+        return all(_is_logical(step) for step in self.steps)
 
     def replay(self, args: Sequence[V], machine: Machine[V]) -> V:
         """The value for these arguments, a truth value where `truth` is set."""
@@ -117,6 +137,23 @@ def _needs_floats(step: Step) -> bool:
         return isinstance(step.value, float) and not step.value.is_integer()
     row = PRIMITIVES.get(step.op)
     return row is not None and row.floats_only and step.op not in WHOLE
+
+
+def _gives_truth(step: Step, truths: Sequence[bool]) -> bool:
+    """Whether the value of a step is a truth value, given which of those before it are."""
+    if step.op == "const":
+        return isinstance(step.value, bool)
+    if step.op in CARRY_TRUTH:
+        return truths[step.refs[-1]]
+    row = PRIMITIVES.get(step.op) if isinstance(step.op, str) else None
+    return row is not None and row.gives_bool
+
+
+def _is_logical(step: Step) -> bool:
+    if not isinstance(step.op, str):
+        return step.op.body.logical
+    row = PRIMITIVES.get(step.op)
+    return step.op in CARRY_TRUTH | {"const", "number"} or (row is not None and row.gives_bool)
 
 
 class Tape:
@@ -170,7 +207,11 @@ class Tape:
     def op(self, name: str, *args: Sym | Number) -> Sym:
         """A primitive of symbols and numbers; truth values and numbers turn into what it takes."""
         if name in LOGIC:
-            return self.append(name, *[self.truth(a) for a in args])
+            operands = [self.lift(a) for a in args]
+            if all(a.truth for a in operands):
+                return self.append(name, *operands)
+        if name in SIGNS and any(isinstance(a, float) for a in args):
+            raise TypeError(f"{SIGNS[name]} takes integers, got a float")
         if name == "select":
             cond, yes, no = self.truth(args[0]), self.lift(args[1]), self.lift(args[2])
             if not (yes.truth and no.truth):
@@ -186,8 +227,8 @@ class Tape:
         refs = tuple([a.ref for a in args])
         if name in COMMUTATIVE:
             refs = tuple(sorted(refs))
-        truth = PRIMITIVES[name].gives_bool or name in LOGIC
-        return self.add(name, refs, None, truth or (name == "select" and args[1].truth))
+        truth = PRIMITIVES[name].gives_bool
+        return self.add(name, refs, None, truth or (name in CARRY_TRUTH and args[-1].truth))
 
     def call(self, fn: ScalarFn, *args: Sym | Number) -> Sym:
         """`fn` of symbols: its steps, or one step where its derivative is declared."""
@@ -312,7 +353,11 @@ class Sym:
     __gt__, __ge__ = _swapped("lt"), _swapped("le")
     __eq__: Any = _operator("eq")
     __ne__: Any = _operator("ne")
-    __and__, __or__ = _operator("and"), _operator("or")
+    __and__, __rand__ = _operator("and"), _swapped("and")
+    __or__, __ror__ = _operator("or"), _swapped("or")
+    __xor__, __rxor__ = _operator("xor"), _swapped("xor")
+    __lshift__, __rlshift__ = _operator("shl"), _swapped("shl")
+    __rshift__, __rrshift__ = _operator("shr"), _swapped("shr")
 
     def __neg__(self) -> Sym:
         return self.tape.op("neg", self)

@@ -64,7 +64,11 @@ def _make(function: Callable[..., Any], name: str) -> ScalarFn:
     tape = Tape(len(arguments))
     writer = Writer(source, tape, outer_names(function))
     result = writer.result(dict(zip(arguments, tape.symbols, strict=True)))
-    made = ScalarFn(name or function.__name__, tape.formula(result), doc=function.__doc__ or "")
+    body = tape.formula(result)
+    if body.bits and body.floats:
+        beside = f"{' '.join(body.bits)} of integers beside what is of floats alone"
+        source.refuse(source.node, beside, "Make them two operators, with a tcast between.")
+    made = ScalarFn(name or function.__name__, body, doc=function.__doc__ or "")
     functools.update_wrapper(made, function, updated=())
     made.__name__ = made.name
     return made
@@ -101,6 +105,11 @@ _BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
     ast.Pow: operator.pow,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
 }
 _SYMBOLIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     **_BINARY,
@@ -289,7 +298,7 @@ class Writer:
         if isinstance(node.op, ast.Not):
             return ~self.tape.truth(x) if isinstance(x, Sym) else not x
         if isinstance(node.op, ast.Invert):
-            self.source.refuse(node, "the operator ~")
+            return self.attempt(node, operator.invert, x)
         return -x if isinstance(node.op, ast.USub) else x
 
     def do_Compare(self, node: ast.Compare, names: dict[str, Any]) -> Any:
@@ -379,8 +388,7 @@ _SPOKEN = {
     "Break": "break", "Continue": "continue", "TypeAlias": "a type", "Slice": "indexing",
 }  # fmt: skip
 _SIGNS = {
-    "BitAnd": "&", "BitOr": "|", "BitXor": "^", "LShift": "<<", "RShift": ">>", "MatMult": "@",
-    "In": "in", "NotIn": "not in", "Is": "is", "IsNot": "is not",
+    "MatMult": "@", "In": "in", "NotIn": "not in", "Is": "is", "IsNot": "is not",
 }  # fmt: skip
 
 

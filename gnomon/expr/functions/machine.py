@@ -115,6 +115,8 @@ class TermMachine(_Machine):
                 return args[0] * args[1] + args[2]
             if name in ROUNDING or (name == "abs" and self.dtype.kind == "u"):
                 return args[0]
+            if name == "shr" and self.dtype.kind == "u":
+                name = "lshr"
         if name == "ne" and args[1].constant == 0 and args[0].op == "cast":
             origin = args[0].args[0]
             if origin.dtype is dt.bool_:  # a comparison's 0 or 1, used as a condition

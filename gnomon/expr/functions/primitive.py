@@ -116,6 +116,7 @@ PRIMITIVES: dict[str, Primitive] = {
     "not": Primitive(1, np.invert),
     "shl": Primitive(2, _bits(np.left_shift)),
     "lshr": Primitive(2, _bits(np.right_shift)),  # logical: zeros come in
+    "shr": Primitive(2, np.right_shift),  # of signed integers the sign comes in
     "select": Primitive(3, np.where),
     "rare": Primitive(3, np.where),  # a select whose condition seldom holds
     "fmod": Primitive(2, np.fmod, floats_only=True),  # exact, with the sign of a

@@ -18,10 +18,19 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from gnomon import dtype as dt
-from gnomon.base import ParamError, complaint, shown
+from gnomon.base import DTypeError, ParamError, complaint, shown
 from gnomon.dtype import DType
 from gnomon.expr.functions.derivative import best_derivative
-from gnomon.expr.functions.formula import Formula, Operand, Sym, Tape, prim, select, write
+from gnomon.expr.functions.formula import (
+    SHIFTS,
+    Formula,
+    Operand,
+    Sym,
+    Tape,
+    prim,
+    select,
+    write,
+)
 from gnomon.expr.functions.machine import NumpyMachine, TermMachine, near
 from gnomon.expr.functions.primitive import PRIMITIVES, convert
 from gnomon.expr.term import Arena, Term
@@ -153,7 +162,18 @@ class ScalarFn:
             return dt.float32 if dtype.size == 2 else dtype
         if self.floats:
             return dt.float64
-        return dt.int32 if dtype.kind == "b" else dtype
+        if dtype.kind == "b" and not (self.body.bits and self.body.logical):
+            return dt.int32
+        return dtype
+
+    def check_dtype(self, dtype: DType) -> None:
+        """A DTypeError where operators of this function work on bits that `dtype` has not."""
+        shifts = dtype.kind == "b" and [s for s in self.body.bits if s in SHIFTS.values()]
+        signs = self.body.bits if dtype.kind == "f" else shifts
+        if signs:
+            expected = f"integers for {' '.join(signs)}"
+            message = complaint(self.name, "operands", expected, dtype.name)
+            raise DTypeError(f"{message}; convert with tcast")
 
     def numpy(self, *args: Any) -> Any:
         """The value over arrays of one dtype, which broadcast: the function's meaning."""
@@ -161,6 +181,7 @@ class ScalarFn:
         dtype = dt.of(np.result_type(*weak))
         if self.integral and dtype.kind != "f":
             return np.asarray(args[0])
+        self.check_dtype(dtype)
         work = self.working(dtype).numpy
         machine = NumpyMachine(work)
         with np.errstate(all="ignore"):
@@ -214,7 +235,10 @@ class ScalarFn:
     def __call__(self, *args: Any) -> Any: ...
 
     def __call__(self, *args: Any) -> Any:
-        """Of expressions an expression; of numbers (as floats) or arrays the value."""
+        """Of expressions an expression; of arrays or numbers the value.
+
+        Numbers count as floats, but where the function works on the bits of integers.
+        """
         if self.of is not None and len(args) == self.arity - 1:
             args = (*args, self.of(*args))
         if len(args) != self.arity:
@@ -229,6 +253,8 @@ class ScalarFn:
             expected += f" is composed around the extension, as {self.name}(extension(x))"
             raise TypeError(complaint(self.name, "operands", expected, "a term of an index rule"))
         if all(isinstance(a, int | float) for a in args):
+            if self.body.bits:
+                return self.numpy(*args).item()
             return float(self.numpy(*map(np.float64, args)))
         try:
             return self.numpy(*args)
@@ -272,6 +298,10 @@ def _row(
 def _primitive(name: str, primitive: str, integral: bool = False) -> None:
     arity = PRIMITIVES[primitive].arity
     _row(name, arity, functools.partial(prim, primitive), integral=integral)
+
+
+def _truth(x: Sym) -> Sym:
+    return x.tape.truth(x)
 
 
 def _truncate(x: Sym) -> Sym:
@@ -372,10 +402,16 @@ _row("gt", 2, lambda a, b: a > b)
 _row("ge", 2, lambda a, b: a >= b)
 _row("eq", 2, lambda a, b: a == b)
 _row("ne", 2, lambda a, b: a != b)
-_row("logical_and", 2, lambda a, b: prim("and", a, b))
-_row("logical_or", 2, lambda a, b: prim("or", a, b))
-_row("logical_xor", 2, lambda a, b: prim("xor", a, b))
+_row("logical_and", 2, lambda a, b: _truth(a) & _truth(b))
+_row("logical_or", 2, lambda a, b: _truth(a) | _truth(b))
+_row("logical_xor", 2, lambda a, b: _truth(a) ^ _truth(b))
 _row("logical_not", 1, lambda a: a == 0)
+_primitive("bitwise_and", "and")
+_primitive("bitwise_or", "or")
+_primitive("bitwise_xor", "xor")
+_primitive("invert", "not")
+_primitive("left_shift", "shl")
+_primitive("right_shift", "shr")
 _row("where", 3, select)
 _row("sign", 1, lambda x: (x > 0) - (x < 0))
 for _name in ("floor", "ceil", "trunc", "rint"):

@@ -56,6 +56,13 @@ from gnomon.runtime.statements.launch import Launch, roles
 PATIENCE = 16  # launches before native code takes over
 _NUMBERS = (float, int, np.float32, np.float64)
 _savers = {saver: saver for saver in SAVERS}
+_BITWISE = {
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+    "lshift": "left_shift",
+    "rshift": "right_shift",
+}
 _OPERATORS = [
     ("__neg__", "neg", "own"),
     *((f"__{name}__", name, "left") for name in "add sub mul lt le gt ge eq ne".split()),
@@ -64,6 +71,12 @@ _OPERATORS = [
     ("__rtruediv__", "div", "right"),
     ("__pow__", "power", "left"),
     ("__rpow__", "power", "right"),
+    ("__invert__", "invert", "own"),
+    *(
+        (f"__{side}{name}__", fn, "right" if side else "left")
+        for side in ("", "r")
+        for name, fn in _BITWISE.items()
+    ),
 ]
 _ASSIGNMENTS = {
     "__iadd__": "plusto",
