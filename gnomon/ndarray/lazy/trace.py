@@ -338,10 +338,13 @@ class TraceNode(Frozen):
         return Work(name, layouts, partial(express, 0), dests, anchors, False, probes, self.numbers)
 
 
-def _stretched(layout: Layout, shape: tuple[int, ...]) -> list[int]:
+def _stretched(layout: Layout, shape: tuple[int, ...]) -> Sequence[int]:
     """The strides of an operand whose axes of 1, and missing ones, are stretched over a shape."""
-    steps = zip(layout.shape, layout.steps(), strict=True)
-    return [0] * (len(shape) - len(layout.shape)) + [0 if n == 1 else s for n, s in steps]
+    steps = layout.steps()
+    if layout.shape == shape:
+        return steps
+    own = [0 if n == 1 else s for n, s in zip(layout.shape, steps, strict=True)]
+    return [0] * (len(shape) - len(own)) + own
 
 
 EMPTY = TraceNode(None, None, (), ())
