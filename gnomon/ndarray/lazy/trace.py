@@ -91,6 +91,8 @@ def rule_of(op: Any, sharing: Sharing, layouts: Layouts) -> Rule | None:
     Raises:
         ShapeError, DTypeError: it does not take such operands.
     """
+    if op.moves is not None or op.reduces is not None:
+        return None
     rules = sharing.kind.rules
     known: Any = rules.get(layouts, _UNKNOWN)
     found: Rule | None = known
@@ -117,8 +119,6 @@ def of_inputs_alone(kind: type[Any]) -> bool:
 
 def _rule(op: Any, sharing: Sharing, layouts: Layouts) -> Rule | None:
     if not layouts or len(op.outputs()) != 1 or not of_inputs_alone(type(op)):
-        return None
-    if op.moves is not None or op.reduces is not None:
         return None
     known = _known_rule(op, sharing, layouts)
     if known is not None:
