@@ -83,11 +83,14 @@ class Due:
     def __call__(self) -> bool:
         """Whether that pays by now."""
         self._asked += 1
-        if self._asked == 1:
-            name = _name(self._functions, as_methods=True)
-            if name is not None and is_kept(name):
-                self.worth = 0
-        return self._asked >= self.worth
+        return self._asked >= self.worth or (self._asked == 1 and self._found())
+
+    def _found(self) -> bool:
+        """Whether they are on disk, as they are from now on."""
+        name = _name(self._functions, as_methods=True)
+        found = name is not None and is_kept(name)
+        self.worth = 0 if found else self.worth
+        return found
 
 
 @once

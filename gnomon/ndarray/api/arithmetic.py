@@ -167,8 +167,8 @@ class PendCache:
             name = _MIRRORED.get(self.name, self.name) if self.swapped else self.name
             kind = _single(name, self.swapped and name == self.name)
             self.singles = sharing_of(kind.parse({"scalar": 1.0}))
-        singles = self.singles.kind.rules if self.singles.fields else None
-        self.native_pend = native_pend_by({} if self.swapped else self.rules, singles)
+        pairs, shared = {} if self.swapped else self.rules, self.singles
+        self.native_pend = native_pend_by(pairs, shared.kind.rules if shared.fields else None)
 
 
 def of_two(name: str) -> Method:

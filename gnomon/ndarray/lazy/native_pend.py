@@ -182,10 +182,10 @@ def native_pend_by(pairs: dict[Any, Any], singles: dict[Any, Any] | None) -> Nat
 
     None where it is to be asked for again, at a later statement.
     """
-    if not readable():
-        return lambda *operands: None
     if not due():
         return None
+    if not readable():
+        return lambda *operands: None
     native_wait()
     made = binding(native_pend)(Rules(pairs, singles))
     return (lambda *operands: None) if isinstance(made, partial) else made
