@@ -11,7 +11,7 @@ from hypothesis import settings
 
 from gnomon.engine import native_behind
 from gnomon.executor import repush
-from gnomon.ndarray.lazy import fusion_group, repeat
+from gnomon.ndarray.lazy import fusion_group, native_pend, repeat
 from gnomon.runtime.libraries.dnn.library import why_not
 from gnomon.runtime.statements import fields
 
@@ -53,6 +53,7 @@ def what_comes_again_is_compiled():
     """So that tests of few rounds run it both ways: as single operators, and natively."""
     fusion_group.OFTEN = 1
     repush.repush.worth = repeat.repeater.worth = native_behind.settling.worth = 1
+    native_pend.due.worth = 1
 
 
 def pytest_runtest_setup():

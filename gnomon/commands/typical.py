@@ -19,7 +19,9 @@ from gnomon import symbol as sym
 from gnomon.gluon import nn, rnn
 from gnomon.io import NDArrayIter
 from gnomon.module import Module
-from gnomon.native.serve import served
+from gnomon.native.serve import binding, served
+from gnomon.ndarray.lazy.materialize import native_wait
+from gnomon.ndarray.lazy.native_pend import native_pend
 from gnomon.ops import registry
 from gnomon.ops.op import Op
 from gnomon.recordio.parts import cut
@@ -36,11 +38,18 @@ LAYERS = {"lstm": rnn.LSTM, "gru": rnn.GRU, "rnn": rnn.RNN}
 
 def arrays() -> None:
     """Operators, each on its own."""
+    statements()
     for dtype, shape in itertools.product(("float32", "int32"), SHAPES):
         movements(nd.ones(shape, dtype=dtype))
         reductions(nd.ones(shape, dtype=dtype))
     for part in (rows, maps, choices, products, draws, formulas):
         part()
+
+
+def statements() -> None:
+    """What enters operators natively, and waits for them, where programs have many."""
+    native_wait()
+    binding(native_pend)
 
 
 def reductions(x: nd.NDArray) -> None:

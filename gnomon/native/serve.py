@@ -21,6 +21,7 @@ from gnomon.ground.lock import load_module
 from gnomon.native.dependencies import NoSource, addresses, file_of, symbols_of
 from gnomon.native.method import Method, bound, for_good, method_of
 from gnomon.runtime.compiler import jit, key, objects
+from gnomon.runtime.compiler.disk import is_kept
 from gnomon.runtime.ffi import function
 from gnomon.runtime.once import once
 from gnomon.runtime.statements import fields
@@ -72,6 +73,25 @@ class Later:
             return self._refusal
         self.way = ways[0]
         return self.way(*given)
+
+
+class Due:
+    """Tells whether native methods pay: where they are on disk, else from `worth` questions on."""
+
+    def __init__(self, worth: int, *functions: Any) -> None:
+        self._functions, self.worth, self._asked = functions, worth, 0
+
+    def __call__(self) -> bool:
+        """Whether that pays by now."""
+        self._asked += 1
+        return self._asked >= self.worth or (self._asked == 1 and self._found())
+
+    def _found(self) -> bool:
+        """Whether they are on disk, as they are from now on."""
+        name = _name(self._functions, as_methods=True)
+        found = name is not None and is_kept(name)
+        self.worth = 0 if found else self.worth
+        return found
 
 
 @once

@@ -134,16 +134,19 @@ class Sliced(Op):
         """As many steps as there are bounds."""
         return (*self.step, *[None] * (len(self.begin) - len(self.step)))
 
+    def spans(self, shape: Shape, name: str = "data") -> list[range]:
+        """The places along each axis that has bounds, of an input of this shape."""
+        if len(self.begin) > len(shape):
+            expected = f"at least {len(self.begin)} axes"
+            raise ShapeError(complaint(self.name, name, expected, f"shape {shape}"))
+        bounds = zip(shape, self.begin, self.end, self.steps, strict=False)
+        return [range(*slice(a, b, step).indices(max(n, 0))) for n, a, b, step in bounds]
+
     def cut(self, s: Shapes, name: str) -> Shape:
         """The shape of the slice of `name`."""
         data = s.need(name)
-        if len(self.begin) > len(data):
-            raise s.refuse(name, f"at least {len(self.begin)} axes", f"shape {data}")
-        bounds = zip(self.begin, self.end, self.steps, strict=True)
-        cut = [
-            d if d == UNKNOWN else len(range(*slice(*b).indices(d)))
-            for d, b in zip(data, bounds, strict=False)
-        ]
+        spans = self.spans(data, name)
+        cut = [d if d == UNKNOWN else len(x) for d, x in zip(data, spans, strict=False)]
         return (*cut, *data[len(cut) :])
 
     def part(self, whole: Expr) -> Expr:
@@ -159,10 +162,9 @@ class Slice(Sliced):
         s["output"] = self.cut(s, "data")
 
     def moves(self, shape: Shape) -> Moves:
-        cut = self.cut(Shapes(self.name, ("data",), (shape,)), "data")
-        bounds = zip(self.begin, self.end, self.steps, strict=True)
-        spans = [range(*slice(*b).indices(n)) for n, b in zip(shape, bounds, strict=False)]
-        steps = [s.step for s in spans] + [1] * (len(shape) - len(spans))
+        spans = self.spans(shape)
+        whole = shape[len(spans) :]
+        cut, steps = (*map(len, spans), *whole), [s.step for s in spans] + [1] * len(whole)
         return Moves(cut, range(len(shape)), steps, [s.start for s in spans])
 
     def forward(self, data: Expr) -> Expr:

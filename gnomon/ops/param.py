@@ -114,7 +114,7 @@ def _read_tuple(element: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...
             value = _literal_tuple(value)
         if not isinstance(value, Iterable):
             value = (value,)
-        found = tuple(element(v) for v in itertools.islice(value, MOST + 1))
+        found = tuple(map(element, itertools.islice(value, MOST + 1)))
         if len(found) > MOST:
             raise ValueError(f"more than {MOST} numbers")
         return found
@@ -255,11 +255,10 @@ class Param:
         parts = parsed if isinstance(parsed, tuple) else (parsed,)
         if self.lengths and len(parts) not in self.lengths:
             return False
-        return all(self._inside(p) for p in parts if p is not None)
-
-    def _inside(self, number: Any) -> bool:
-        low_ok = self.low is None or number >= self.low
-        return low_ok and (self.high is None or number <= self.high)
+        numbers = [p for p in parts if p is not None]
+        if self.low is not None and not all(n >= self.low for n in numbers):
+            return False
+        return self.high is None or all(n <= self.high for n in numbers)
 
     def _refuse(self, where: str, value: Any) -> ParamError:
         got = shown(value) + nearest(str(value), map(str, self.choices))
@@ -399,7 +398,8 @@ class Parameter:
 
 
 def told_apart(value: Any) -> Any:
-    """What tells values apart that are equal: 1 from 1.0 and True, 0.0 from -0.0, also in tuples.
+    """What tells values apart that are equal: 1 from 1.0 and True, 0.0 from -0.0, also in tuples
+    and lists, and these from each other.
 
     >>> told_apart(1), told_apart(1.0), told_apart(-0.0)
     (<class 'int'>, <class 'float'>, (<class 'float'>, '-0.0'))
@@ -414,6 +414,8 @@ def kinds(values: Collection[Any]) -> tuple[Any, ...]:
         kind = value.__class__
         if kind is tuple:
             kind = kinds(value)
+        elif kind is list:
+            kind = kind, *kinds(value)
         elif kind in _FLOATS and not value:
             kind = kind, str(value)
         found.append(kind)

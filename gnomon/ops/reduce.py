@@ -8,6 +8,7 @@ from typing import Any
 from gnomon.dtype import DType, bool_, float32, float64
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, cast
+from gnomon.ground.record import cached_property
 from gnomon.ops.infer import Shape, Shapes, Types, normal_axes, normal_axis, times
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import Dims, param, told_apart
@@ -42,7 +43,7 @@ class Reduction(Op):
         axes = self.axes(len(shape))
         return axes, joined(shape, axes, self.keepdims)
 
-    @property
+    @cached_property
     def alike(self) -> tuple[Any, ...]:
         """What tells reductions apart beside their axes."""
         rest = [(k, v) for k, v in self._key[1:] if k not in ("axis", "keepdims", "exclude")]

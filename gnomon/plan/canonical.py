@@ -24,7 +24,7 @@ from gnomon.shape import is_row_major
 
 AXES = 5  # of a processor's forms with three axes or four
 _CLASSES = {**KNOWN, 0: ZERO}
-_WORDS = {dt.float32: dt.int32, dt.float64: dt.int64}  # a copy of bits, whatever they mean
+WORDS = {dt.float32: dt.int32, dt.float64: dt.int64}  # a copy of bits, whatever they mean
 
 
 class Form(NamedTuple):
@@ -48,7 +48,7 @@ def canonical(stores: Sequence[Store], structure: Structure) -> Sequence[Store]:
     dest = stores[0].dest
     alike = all(b.shape == dest.shape for b in structure.buffers)
     copies = len(stores) == 1 and stores[0].saver == "saveto" and stores[0].value is not dest
-    words = _WORDS if copies and isinstance(stores[0].value, Buffer) else {}
+    words = WORDS if copies and isinstance(stores[0].value, Buffer) else {}
     if structure.composite or (structure.flat and dest.dtype not in words) or not alike:
         return stores
     axes = AXES if dest.device == "cpu" else 0

@@ -188,6 +188,17 @@ def test_random_shapes(kind, dtype, served):
     assert len(served) > 5
 
 
+@pytest.mark.parametrize("shapes", [[(5, 5), (7, 7), (4, 4)], [(3, 5), (4, 6), (7, 8)]])
+def test_elements_move_as_bits(shapes, served):
+    """One family serves transposes of floats and integers; squares, which have one, too."""
+    for shape, dtype in zip(shapes, ("float32", "int32", "float32"), strict=True):
+        x = np.arange(prod(shape)).reshape(shape).astype(dtype)
+        got = nd.transpose(nd.array(x, dtype=dtype)).asnumpy()
+        assert got.dtype == dtype
+        np.testing.assert_array_equal(got, x.T)
+    assert served.count("transpose") == 2
+
+
 @pytest.mark.native
 @pytest.mark.parametrize("kind", ["sum", "mean", "cut", "mirrored", "stretched", "added"])
 def test_first_runs_have_no_record_of_their_own(kind, monkeypatch):

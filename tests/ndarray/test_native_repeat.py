@@ -331,3 +331,11 @@ def test_it_is_compiled_once_that_pays(monkeypatch):
     answers = [repeater.way({}, (), None, None) for _ in range(6)]
     assert answers == [*[None] * 4, "done", "done"]
     assert asked == ["disk", "made"]
+
+
+@pytest.mark.parametrize(("kept", "answers"), [(False, [False, False, True]), (True, [True] * 3)])
+def test_what_is_on_disk_pays_at_once(monkeypatch, kept, answers):
+    monkeypatch.setattr(serve, "_name", lambda *given, **more: "name")
+    monkeypatch.setattr(serve, "is_kept", lambda name: kept)
+    due = serve.Due(3, repeat.repeat)
+    assert [due() for _ in range(3)] == answers

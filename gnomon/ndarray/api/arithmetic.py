@@ -117,8 +117,7 @@ _MIRRORED = {
 class PendCache:
     """Pending results of one function of operands met before, while recording those off the tape.
 
-    `native_pend` is its native form; it is None until the operators are looked up at the first
-    call.
+    `native_pend` is its native form; it is None until that pays.
     """
 
     __slots__ = ("inside", "name", "native_pend", "pairs", "rules", "singles", "swapped")
@@ -135,7 +134,7 @@ class PendCache:
     def __call__(self, array: Any, other: Any, hold: bool = False) -> Any:
         """The pending result; None where the operands are not as usual, and nothing was done."""
         if self.native_pend is None:
-            self._learn()
+            self._begin()
         if array.__class__ is not Array.main:
             return None
         kind = other.__class__
@@ -161,14 +160,15 @@ class PendCache:
         LEARNT.put(self.rules, (lhs, rhs), rule)
         return rule
 
-    def _learn(self) -> None:
-        """Look the operators up."""
-        self.pairs = [sharing_of(op) for op in _pair(self.name)]
-        name = _MIRRORED.get(self.name, self.name) if self.swapped else self.name
-        kind = _single(name, self.swapped and name == self.name)
-        self.singles = sharing_of(kind.parse({"scalar": 1.0}))
-        singles = self.singles.kind.rules if self.singles.fields else None
-        self.native_pend = native_pend_by({} if self.swapped else self.rules, singles)
+    def _begin(self) -> None:
+        """Look the operators up, at the first call, and have a native form once that pays."""
+        if self.singles is None:
+            self.pairs = [sharing_of(op) for op in _pair(self.name)]
+            name = _MIRRORED.get(self.name, self.name) if self.swapped else self.name
+            kind = _single(name, self.swapped and name == self.name)
+            self.singles = sharing_of(kind.parse({"scalar": 1.0}))
+        pairs, shared = {} if self.swapped else self.rules, self.singles
+        self.native_pend = native_pend_by(pairs, shared.kind.rules if shared.fields else None)
 
 
 def of_two(name: str) -> Method:

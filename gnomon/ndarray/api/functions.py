@@ -16,7 +16,7 @@ from gnomon.ndarray.lazy.invoke import invoke
 from gnomon.ops import registry
 from gnomon.ops.infer import check_count
 from gnomon.ops.namespace import Functions
-from gnomon.ops.param import kinds, told_apart
+from gnomon.ops.param import kinds
 from gnomon.ops.signature import ANY_KIND, dress, refused_input, sort, spared_input
 
 _TAIL = [inspect.Parameter(name, ANY_KIND, default=None) for name in ("out", "name")]
@@ -73,17 +73,12 @@ def function(registered: str, name: str, module: str) -> Callable[..., Any]:
 def _with_hash(key: Any) -> Any:
     """The key of a call with lists among its parameters; None where something else has no hash.
 
-    >>> _with_hash(([1, 0.5],))
-    (<class 'tuple'>, (<class 'list'>, (1, <class 'int'>), (0.5, <class 'float'>)))
+    That these are no tuples, the key says already.
+
+    >>> _with_hash((1, [1, [0.5]], "axes"))
+    (1, (1, (0.5,)), 'axes')
     """
-
-    def part(value: Any) -> Any:
-        kind = value.__class__
-        if kind is list or kind is tuple:
-            return (kind, *map(part, value))
-        return value, told_apart(value)
-
-    made = part(key)
+    made = _tuples(key)
     try:
         hash(made)
     except TypeError:
@@ -91,9 +86,16 @@ def _with_hash(key: Any) -> Any:
     return made
 
 
+def _tuples(values: Any) -> Any:
+    """Lists as tuples, also within those."""
+    return tuple([_tuples(v) if v.__class__ in (list, tuple) else v for v in values])
+
+
 def _own(value: Any) -> Any:
     """A copy of a list: the operator is kept, and the caller may change what was given."""
-    return [_own(v) for v in value] if value.__class__ is list else value
+    if value.__class__ is not list:
+        return value
+    return [_own(v) if v.__class__ is list else v for v in value]
 
 
 def _in_place(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:

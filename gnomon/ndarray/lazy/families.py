@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from itertools import chain
 from typing import Any, NamedTuple
 
 from gnomon import config
@@ -30,7 +29,7 @@ from gnomon.ndarray.lazy.landing import Passage, passage_of
 from gnomon.ndarray.lazy.numbers import Number
 from gnomon.ndarray.lazy.recipe import Recipe, Work, template_for
 from gnomon.ops.infer import Free
-from gnomon.plan.canonical import form_of
+from gnomon.plan.canonical import WORDS, form_of
 from gnomon.plan.statement import Axis
 from gnomon.plan.view import merged
 from gnomon.runtime.kernels.kernel import bits
@@ -101,7 +100,12 @@ def moving(op: Any, data: Layout) -> Outline | None:
     theirs = data.steps()
     strides = [0 if a < 0 else theirs[a] * s for a, s in zip(axes, steps, strict=True)]
     offset = sum(b * s for b, s in zip(begin, theirs, strict=False)) * data.dtype.size
-    return spreading(("moved", data.dtype), shape, [strides], [offset, 0])
+    return spreading(_moved(data), shape, [strides], [offset, 0])
+
+
+def _moved(data: Layout) -> Hashable:
+    """What moves elements does so with their bits, whatever they mean."""
+    return "moved", WORDS.get(data.dtype, data.dtype)
 
 
 def reshaping(op: Any, data: Layout) -> Outline | None:
@@ -113,7 +117,7 @@ def _in_order(shape: Shape, data: Layout) -> Outline | None:
     """Dense data as it is, as a result of this shape."""
     if data.strides is not None:
         return None
-    return spreading(("moved", data.dtype), shape, [row_major(shape)], [0, 0])
+    return spreading(_moved(data), shape, [row_major(shape)], [0, 0])
 
 
 def of_gradient(gradient: Any, train: bool, wanted: tuple[int, ...], work: Work) -> Outline | None:
@@ -186,7 +190,7 @@ def _moved_back(moves: Any, shape: Shape, data: Layout) -> Outline | None:
         return None
     steps = data.steps()
     strides = [steps[axes.index(a)] for a in range(len(shape))]
-    return spreading(("moved", data.dtype), shape, [strides], [0, 0])
+    return spreading(_moved(data), shape, [strides], [0, 0])
 
 
 def _spread_back(op: Any, shape: Shape, head: Layout, dest: Layout) -> Outline | None:
@@ -223,7 +227,7 @@ def spreading(
         return Outline((what, "flat"), shape, sizes, (), offsets)
     equal = form.across and sizes[0] == sizes[1]
     key = (what, len(sizes), equal, *form.layouts)
-    return Outline(key, shape, sizes, form.strides, offsets)
+    return Outline(key, shape, sizes[:1] if equal else sizes, form.strides, offsets)
 
 
 def reducing(op: Any, data: Layout) -> Outline | None:
@@ -264,7 +268,7 @@ def recipe_of_one(op: Any, data: Layout, make: Make) -> Recipe | None:
     if kin is None:
         work, given = make()
         return _first(outline, work, given)
-    layout = dense(outline.shape, kin.dtype)
+    layout = dense(outline.shape, data.dtype if op.reduces is None else kin.dtype)
     return _member(kin, outline, (data, layout), 1, ([layout], []))
 
 
@@ -294,15 +298,12 @@ def _member(
     return Recipe(first, make, [], kin.numbers, given, passing)
 
 
-def _values(kin: Kin, outline: Outline) -> dict[Slot, int]:
+def _values(kin: Kin, outline: Outline) -> list[int]:
     """What a member's slots hold in place of the first one's."""
     sizes, strides = outline.sizes, outline.strides
-    values: dict[Slot, int] = {slot: product.of(sizes) for slot, product in kin.sizes}
-    values.update((slot, strides[k][axis]) for slot, k, axis in kin.strides)
-    if kin.scalars:
-        numbers = zip(kin.scalars, outline.numbers, strict=True)
-        values.update((slot, bits(Scalar(x, kin.dtype))) for slot, x in numbers)
-    return values
+    values = [product.of(sizes) for _, product in kin.sizes]
+    values += [strides[k][axis] for _, k, axis in kin.strides]
+    return values + [bits(Scalar(x, kin.dtype)) for x in outline.numbers]
 
 
 def _slots(kin: Kin) -> list[Slot]:
@@ -314,7 +315,8 @@ def _slots(kin: Kin) -> list[Slot]:
 def _template(kin: Kin, outline: Outline, layouts: Sequence[Layout], first: int) -> Template:
     """What a member has for itself."""
     moved = kin.width * layouts[first].size or sum([x.nbytes for x in layouts])
-    return kin.family.member(_values(kin, outline), moved, outline.offsets)
+    values = dict(zip(_slots(kin), _values(kin, outline), strict=True))
+    return kin.family.member(values, moved, outline.offsets)
 
 
 def _first(outline: Outline | None, work: Work, given: Any) -> Recipe:
@@ -391,8 +393,8 @@ def _kin(outline: Outline, work: Work, template: Any, numbers: list[Number]) -> 
     result = work.layouts[work.first]
     width = template.bytes // result.size if outline.maps else 0
     made = Kin(family, numbers, [], [], [], result.dtype, width)
-    every = all(_enter(made, outline, slot, n) for slot, n in family.values().items())
-    if not every or not _holds(made, outline):
+    told = all(_enter(made, outline, slot, n) for slot, n in family.values().items())
+    if not told or not _is_whole(made, outline):
         return None
     shifted = len(outline.offsets)
     passage = passage_of(family, work.first, len(numbers), shifted, _slots(made))
@@ -400,38 +402,34 @@ def _kin(outline: Outline, work: Work, template: Any, numbers: list[Number]) -> 
 
 
 def _enter(kin: Kin, outline: Outline, slot: Slot, n: int) -> bool:
-    """Note what an outline says of a slot, which holds `n`; False where it says nothing."""
+    """Note what an outline says of a slot, which holds `n`; False where it does not say that."""
     kind = slot.name[0]
     if kind == "dim":
-        if n not in outline.sizes:
+        sizes = outline.sizes
+        if n not in sizes:
             return False
-        axis = n.number if isinstance(n, Axis) else outline.sizes.index(n)
+        axis = n.number if isinstance(n, Axis) else sizes.index(n)
         kin.sizes.append((slot, Product((axis,), 1)))
-    elif kind == "stride":
+        return sizes[axis] == n
+    if kind == "stride":
         _, (_, leaf), axis = slot.name
-        kin.strides.append((slot, kin.family.steps[slot.step].where[leaf].operand, axis))
-    elif kind == "scalar" and outline.numbers:
+        operand = kin.family.steps[slot.step].where[leaf].operand
+        kin.strides.append((slot, operand, axis))
+        return [n] == [of[axis] for of in outline.strides[operand : operand + 1] if axis < len(of)]
+    if kind == "scalar" and outline.numbers:
+        said = outline.numbers[len(kin.scalars) : len(kin.scalars) + 1]
         kin.scalars.append(slot)
+        return [n] == [bits(Scalar(x, kin.dtype)) for x in said]
     return True
 
 
-def _holds(kin: Kin, outline: Outline) -> bool:
-    """Whether the first of a family is given what its outline says."""
-    wanted = [(slot, product.of(outline.sizes)) for slot, product in kin.sizes]
-    over = outline.strides
-    if {axis for _, product in kin.sizes for axis in product.axes} != set(
-        range(len(outline.sizes))
-    ):
-        return False  # a size that the kernel is not given would be the first one's for ever
-    if len(kin.scalars) != len(outline.numbers):
+def _is_whole(kin: Kin, outline: Outline) -> bool:
+    """Whether the first of a family is given all that its outline says.
+
+    A size that its kernel is not given would be the first one's for ever.
+    """
+    axes = {axis for _, product in kin.sizes for axis in product.axes}
+    if len(axes) != len(outline.sizes) or len(kin.scalars) != len(outline.numbers):
         return False
-    if any(k >= len(over) or axis >= len(over[k]) for _, k, axis in kin.strides):
-        return False
-    strides = [(slot, over[k][axis]) for slot, k, axis in kin.strides]
-    numbers = [bits(Scalar(x, kin.dtype)) for x in outline.numbers]
-    given = kin.family.values()
-    every = chain(wanted, strides, zip(kin.scalars, numbers, strict=True))
-    offsets = outline.offsets
-    return all(given[slot] == n for slot, n in every) and all(
-        p.offset == offsets[p.operand] for p in kin.family.places or () if p.operand < len(offsets)
-    )
+    offsets, places = outline.offsets, kin.family.places or ()
+    return all(p.offset == offsets[p.operand] for p in places if p.operand < len(offsets))

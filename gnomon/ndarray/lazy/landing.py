@@ -9,7 +9,7 @@ that may run other code.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from gnomon.engine.fast_path import FastPath, PreparedFastPath, fire
@@ -76,14 +76,14 @@ class Passage:
     begin where each says.
     """
 
-    __slots__ = ("_path", "_slots")
+    __slots__ = ("_path",)
 
     def __init__(
         self, family: Family, first: int, numbers: int, shifted: int, slots: Sequence[Slot]
     ) -> None:
         (kernel,) = family.steps
         assert isinstance(kernel, OfKernel)
-        self._slots, given = slots, family.count + numbers
+        given = family.count + numbers
         places = {place.word: place for place in family.places or ()}
         own = {slot.name: given + k for k, slot in enumerate(slots)}
         words = []
@@ -99,10 +99,10 @@ class Passage:
         step = Step(0, refill.record, refill)
         self._path = PreparedFastPath(step, (), given + len(slots), first, fast_path)
 
-    def of(self, values: Mapping[Slot, int], offsets: Sequence[int]) -> FastPath:
-        """The fast path of the member with these values, whose operands begin `offsets` bytes
-        behind their addresses, the results none; it does no work that is long or needs memory."""
-        return _Passing(self._path, [int(values[slot]) for slot in self._slots], offsets)
+    def of(self, values: Sequence[int], offsets: Sequence[int]) -> FastPath:
+        """The fast path of the member whose slots hold `values`, and whose operands begin `offsets`
+        bytes behind their addresses, results none; it does no work that is long or needs memory."""
+        return _Passing(self._path, values, offsets)
 
 
 class _Passing:
@@ -110,7 +110,9 @@ class _Passing:
 
     __slots__ = ("_integers", "_offsets", "_path")
 
-    def __init__(self, path: PreparedFastPath, integers: list[int], offsets: Sequence[int]) -> None:
+    def __init__(
+        self, path: PreparedFastPath, integers: Sequence[int], offsets: Sequence[int]
+    ) -> None:
         self._path, self._integers, self._offsets = path, integers, offsets
 
     def __call__(self, read: Any, written: Any, integers: list[int], holders: Any) -> bool:

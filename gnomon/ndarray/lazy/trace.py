@@ -91,6 +91,8 @@ def rule_of(op: Any, sharing: Sharing, layouts: Layouts) -> Rule | None:
     Raises:
         ShapeError, DTypeError: it does not take such operands.
     """
+    if op.moves is not None or op.reduces is not None:
+        return None
     rules = sharing.kind.rules
     known: Any = rules.get(layouts, _UNKNOWN)
     found: Rule | None = known
@@ -117,8 +119,6 @@ def of_inputs_alone(kind: type[Any]) -> bool:
 
 def _rule(op: Any, sharing: Sharing, layouts: Layouts) -> Rule | None:
     if not layouts or len(op.outputs()) != 1 or not of_inputs_alone(type(op)):
-        return None
-    if op.moves is not None or op.reduces is not None:
         return None
     known = _known_rule(op, sharing, layouts)
     if known is not None:
@@ -338,10 +338,13 @@ class TraceNode(Frozen):
         return Work(name, layouts, partial(express, 0), dests, anchors, False, probes, self.numbers)
 
 
-def _stretched(layout: Layout, shape: tuple[int, ...]) -> list[int]:
+def _stretched(layout: Layout, shape: tuple[int, ...]) -> Sequence[int]:
     """The strides of an operand whose axes of 1, and missing ones, are stretched over a shape."""
-    steps = zip(layout.shape, layout.steps(), strict=True)
-    return [0] * (len(shape) - len(layout.shape)) + [0 if n == 1 else s for n, s in steps]
+    steps = layout.steps()
+    if layout.shape == shape:
+        return steps
+    own = [0 if n == 1 else s for n, s in zip(layout.shape, steps, strict=True)]
+    return [0] * (len(shape) - len(own)) + own
 
 
 EMPTY = TraceNode(None, None, (), ())

@@ -55,12 +55,12 @@ def configured() -> Disk | None:
     limit = config.get("disk_cache_limit")
     if not config.get("disk_cache") or not limit:
         return None
-    return _disk(config.get("cache_dir") / "kernels", limit)
+    return _disk(config.get("cache_dir"), limit)
 
 
 @functools.lru_cache(maxsize=8)
 def _disk(folder: Path, limit: int) -> Disk:
-    return Disk(folder, limit)
+    return Disk(folder / "kernels", limit)
 
 
 def find(name: str) -> bytes | None:

@@ -92,8 +92,6 @@ def made(stores: Sequence[Store], structure: Structure) -> tuple[Kernel, str]:
 
 def _name(structure: Structure) -> str | None:
     """The name on disk; None where the structure has none."""
-    if objects.disk() is None:
-        return None
     try:
         return objects.name_of("structure", form(structure.key))
     except Unnamed:

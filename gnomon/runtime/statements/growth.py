@@ -12,8 +12,6 @@ from collections.abc import Iterable, Sequence
 from math import gcd
 from typing import NamedTuple
 
-from gnomon.shape import prod
-
 Shape = tuple[int, ...]
 Pair = tuple[int, int]  # a number of one sample, and of a later one
 Pairs = tuple[Pair, ...]
@@ -33,7 +31,10 @@ class Product(NamedTuple):
 
     def of(self, sizes: Sequence[int]) -> int:
         """What it is for these sizes."""
-        return self.times * prod([sizes[k] for k in self.axes])
+        n = self.times
+        for k in self.axes:
+            n *= sizes[k]
+        return n
 
 
 class Growth:
