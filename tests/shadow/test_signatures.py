@@ -12,6 +12,7 @@ from gnomon.runtime.statements import call_cache
 from gnomon.shadow import Tensor, TensorContainer
 
 
+@pytest.mark.native
 def test_native_methods_tell_their_signatures():
     a = TensorContainer((3,), init=1.0)
     for _ in range(call_cache.PATIENCE + 4):
