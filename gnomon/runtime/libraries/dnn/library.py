@@ -12,10 +12,10 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 from gnomon import config
 from gnomon import dtype as dtypes
@@ -38,6 +38,9 @@ _IN_ORDER = 1
 _SCRATCHPAD_BY_USER = 1
 _LINEAR = 0x26
 _Dims = ctypes.c_int64 * 12
+P = ParamSpec("P")
+
+PRIMITIVES = 128  # that are kept for other steps: 40 KB each, a pooling has 75, a product 120
 
 STATUS = (
     "success", "out of memory", "invalid arguments", "unimplemented", "last implementation reached",
@@ -60,6 +63,7 @@ class Library:
         self.dnnl, self.gomp = dnnl, gomp
         dnnl.dnnl_primitive_desc_query_md.restype = ctypes.c_void_p
         dnnl.dnnl_memory_desc_get_size.restype = ctypes.c_size_t
+        dnnl.dnnl_set_primitive_cache_capacity(0)  # or what is dropped here would stay there
         self.engine = _new(dnnl.dnnl_engine_create, _CPU, ctypes.c_size_t(0))
         self.stream = _new(dnnl.dnnl_stream_create, self.engine, _IN_ORDER)
 
@@ -286,6 +290,20 @@ def primitive(create: str, *arguments: Any) -> Primitive:
     return Primitive(describe(create, *arguments))
 
 
+@functools.lru_cache(maxsize=PRIMITIVES)
+def _kept(make: Callable[..., Primitive], *given: Any, **named: Any) -> Primitive:
+    return make(*given, **named)
+
+
+def kept(make: Callable[P, Primitive]) -> Callable[P, Primitive]:
+    """A function that makes primitives, of which those of all such functions are kept together.
+
+    Steps own what they execute: this is for steps that are made soon after others like them.
+    """
+    found: Callable[P, Primitive] = functools.update_wrapper(functools.partial(_kept, make), make)
+    return found
+
+
 @functools.lru_cache(maxsize=256)
 def attributes(alpha: float = 1.0, beta: float = 0.0) -> Owned:
     """Attributes of a primitive: scratch memory is given by the caller; the result is `alpha` times
@@ -322,7 +340,7 @@ def _argument(value: Any) -> Any:
     return _Dims(*value) if isinstance(value, tuple) else value
 
 
-@functools.lru_cache(maxsize=1024)
+@kept
 def reorder(source: Description, dest: Description) -> Primitive:
     """The copy from one layout to another."""
     with one_thread() as found:
@@ -338,7 +356,7 @@ def memory(description: Description) -> Owned:
     return Owned(made, found.dnnl.dnnl_memory_destroy)
 
 
-@functools.lru_cache(maxsize=256)
+@kept
 def total(elements: int, terms: int) -> Primitive:
     """The sum of `terms` rows of as many elements."""
     flat = Description.plain((elements,), (1,))
