@@ -12,10 +12,12 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
+from weakref import WeakValueDictionary
 
 from gnomon import config
 from gnomon import dtype as dtypes
@@ -40,7 +42,9 @@ _LINEAR = 0x26
 _Dims = ctypes.c_int64 * 12
 P = ParamSpec("P")
 
-PRIMITIVES = 128  # that are kept for other steps: 40 KB each, a pooling has 75, a product 120
+LATEST = 128  # primitives that are kept for steps made later
+_HELD = {"reorder": 9, "sum": 9, "pooling": 75, "matmul": 120}  # KB, half of it code
+_USUAL = 45  # of others
 
 STATUS = (
     "success", "out of memory", "invalid arguments", "unimplemented", "last implementation reached",
@@ -250,13 +254,16 @@ class Operands(dict[str, Description]):
 class Primitive:
     """A computation: its implementation's name and its operands' descriptors.
 
+    `held` is about how many bytes the library keeps for it.
+
     Its code, which takes up to a millisecond, is made when its address is first asked for. Where
     two threads ask together, the later one's is dropped before it is seen: both execute the same.
     """
 
-    __slots__ = ("_code", "_description", "name", "operands")
+    __slots__ = ("__weakref__", "_code", "_description", "held", "name", "operands")
 
-    def __init__(self, description: Owned) -> None:
+    def __init__(self, description: Owned, kind: str = "") -> None:
+        self.held = _HELD.get(kind, _USUAL) << 10
         self._description = description
         self._code: dict[str, Owned] = {}
         name = ctypes.c_char_p()
@@ -287,20 +294,26 @@ class Primitive:
 
 def primitive(create: str, *arguments: Any) -> Primitive:
     """The primitive that `describe` with these arguments describes."""
-    return Primitive(describe(create, *arguments))
+    return Primitive(describe(create, *arguments), create.split("_")[1])
 
 
-@functools.lru_cache(maxsize=PRIMITIVES)
-def _kept(make: Callable[..., Primitive], *given: Any, **named: Any) -> Primitive:
-    return make(*given, **named)
+_latest: deque[Primitive] = deque(maxlen=LATEST)
 
 
 def kept(make: Callable[P, Primitive]) -> Callable[P, Primitive]:
-    """A function that makes primitives, of which those of all such functions are kept together.
+    """A function that gives the primitive which `make` made before, as long as a step owns that, or
+    it is one of the `LATEST` of all such functions."""
+    made: WeakValueDictionary[Hashable, Primitive] = WeakValueDictionary()
 
-    Steps own what they execute: this is for steps that are made soon after others like them.
-    """
-    found: Callable[P, Primitive] = functools.update_wrapper(functools.partial(_kept, make), make)
+    @functools.wraps(make)
+    def found(*given: P.args, **named: P.kwargs) -> Primitive:
+        key = given, *named.items()
+        one = made.get(key)
+        if one is None:
+            one = made[key] = make(*given, **named)
+            _latest.append(one)
+        return one
+
     return found
 
 
