@@ -11,7 +11,6 @@ from gnomon.graph import gradient
 from gnomon.ndarray.core.bounded_cache import LEARNT, RECIPES, BoundedCache
 from gnomon.ndarray.lazy import families, invoke
 from gnomon.ops import registry
-from gnomon.runtime.libraries import dnn
 from gnomon.runtime.statements.growth import Growth
 from gnomon.shape import prod
 
@@ -158,7 +157,6 @@ def test_what_its_gradient_reads_is_asked_once_for_sizes_that_count(monkeypatch)
     assert len(asked) == 1
 
 
-@pytest.mark.skipif(not dnn.available(), reason="needs oneDNN")
 def test_recipes_weigh_what_libraries_keep_for_them(monkeypatch):
     few = BoundedCache(1 << 20, 6 << 10)
     monkeypatch.setattr(invoke, "RECIPES", few)
