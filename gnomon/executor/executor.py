@@ -236,6 +236,11 @@ class Executor:
                 self._make_head(entry)
         return run
 
+    @property
+    def held(self) -> int:
+        """Bytes that libraries keep for its programs."""
+        return sum(run.held for run in self._runs.values())
+
     def _make_head(self, entry: Entry) -> None:
         """Memory for the gradient of an output that some gradient reads."""
         if entry in self._heads:

@@ -35,6 +35,7 @@ from gnomon.ndarray.lazy.recorded import ways
 from gnomon.ops import registry
 from gnomon.runtime.devices import pool
 
+NBYTES, OPERATOR = 64 << 10, 1 << 10  # of a program, beside what libraries keep for it
 TRIES = 4  # plans for one step whose variables move
 
 Drawn = Mapping[int, Positions]  # the random numbers of each operator that drew some
@@ -379,6 +380,11 @@ class Planned:
     def is_resized(self) -> bool:
         """Whether programs for other sizes have told how it is made."""
         return self._plan.passes.is_resized
+
+    @property
+    def kept_bytes(self) -> int:
+        """About what it keeps."""
+        return NBYTES + OPERATOR * len(self._network._path) + self._plan.passes.held
 
     def run(
         self, operands: Sequence[Operand], grads: Sequence[Any], drawn: Drawn

@@ -89,6 +89,11 @@ class Run:
         self._passes: dict[tuple[str, int | None], Pass | None] = {}
         self._turns: list[Var] = []
 
+    @property
+    def held(self) -> int:
+        """Bytes that libraries keep for it."""
+        return self._builder.held
+
     def forward(
         self,
         feeds: Sequence[Feed] = (),

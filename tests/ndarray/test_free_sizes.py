@@ -8,8 +8,8 @@ import pytest
 from gnomon import autograd, config, nd
 from gnomon.dtype import float32
 from gnomon.graph import gradient
-from gnomon.ndarray.core.bounded_cache import LEARNT, RECIPES
-from gnomon.ndarray.lazy import families
+from gnomon.ndarray.core.bounded_cache import LEARNT, RECIPES, BoundedCache
+from gnomon.ndarray.lazy import families, invoke
 from gnomon.ops import registry
 from gnomon.runtime.statements.growth import Growth
 from gnomon.shape import prod
@@ -155,6 +155,29 @@ def test_what_its_gradient_reads_is_asked_once_for_sizes_that_count(monkeypatch)
         found = gradient.flow_of(op, shapes, (float32,) * 3, (True,) * 3, True)
         assert found == look(op, shapes, (float32,) * 3, (True,) * 3, True)
     assert len(asked) == 1
+
+
+def test_recipes_weigh_what_libraries_keep_for_them(monkeypatch):
+    few = BoundedCache(1 << 20, 6 << 10)
+    monkeypatch.setattr(invoke, "RECIPES", few)
+    weight = nd.ones((8, 3, 3, 3))
+    for rows in range(120, 170):
+        data = nd.ones((2, 3, rows, 33))
+        nd.Convolution(data, weight, kernel=(3, 3), num_filter=8, no_bias=True).wait_to_read()
+    assert few.made >= 50
+    assert 5 < len(few._entries) < 25
+
+
+def test_entries_are_weighed_again_when_the_next_one_comes():
+    class Learnt:
+        kept_bytes = 1
+
+    kept, table, latest = BoundedCache(10), {}, Learnt()
+    kept.put(table, "latest", latest)
+    assert kept.has_room
+    latest.kept_bytes = 10
+    kept.put(table, "next", Learnt())
+    assert list(table) == ["next"]
 
 
 def test_a_library_that_is_switched_off_serves_no_new_sizes():

@@ -110,7 +110,7 @@ def test_unrolled_steps_are_noted_again_when_they_take_turns(monkeypatch):
 
 def test_programs_are_bounded_and_do_not_drive_each_other_out(monkeypatch):
     made = counted(monkeypatch, Passes, "__init__")
-    few = BoundedCache(4 * (marks.WEIGHT + 16))
+    few = BoundedCache(4 * 80 << 10)
     for place in (bounded_cache, forwarded, marks, notes):
         monkeypatch.setattr(place, "STEPS", few)
     monkeypatch.setattr(notes, "OFTEN", 12)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import os
 import subprocess
 import sys
 import threading
+import weakref
+from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -358,3 +362,24 @@ def test_threads_that_first_ask_together_execute_one_primitive(
     with ThreadPoolExecutor(2) as pool_of_two:
         asked = [pool_of_two.submit(lambda: made.address) for _ in range(2)]
         assert {each.result(30) for each in asked} == {made.address}
+
+
+def test_a_primitive_goes_with_the_steps_that_own_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "_latest", deque[library.Primitive](maxlen=1))
+    one, other = (Convolution((2, 3, n, 9), (4, 3, 3, 3)) for n in (31, 33))
+
+    def asked(conv: Convolution) -> library.Primitive:
+        return dnn.forward_primitive(conv, None, None, None, bias=False)
+
+    step = dnn.convolution_forward(one)
+    gone = weakref.ref(asked(one))
+    asked(other)
+    assert asked(one) is gone()
+    assert step.held >= asked(one).held > 0
+    del step
+    asked(other.of(1))
+    gc.collect()
+    assert gone() is None
+    capacity = ctypes.c_int(-1)
+    library.library().dnnl.dnnl_get_primitive_cache_capacity(ctypes.byref(capacity))
+    assert capacity.value == 0

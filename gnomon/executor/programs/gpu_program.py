@@ -50,6 +50,8 @@ class Turn:
 class Builder:
     """Makes segments of the tasks of a layout; each task is compiled once, for all of them."""
 
+    held = 0  # what libraries keep is not counted here
+
     def __init__(self, layout: Layout, handed: dict[object, object]) -> None:
         assert isinstance(layout.device, Gpu)
         self.layout, self._queue, self._handed = layout, layout.device.default, handed

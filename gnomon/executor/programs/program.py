@@ -178,6 +178,11 @@ class Builder:
             self._share([task])  # at once, or each would hold memory until the end
         return self._steps[task]
 
+    @property
+    def held(self) -> int:
+        """Bytes that libraries keep for the steps that were made."""
+        return sum(step.held for steps in self._steps.values() for step in steps)
+
     def _share(self, tasks: Sequence[Task]) -> None:
         """Let libraries' programs work where others do, those in one place that run one by one."""
         layout, found = self.layout, dict[tuple[Context, int], list[Step]]()

@@ -2,6 +2,9 @@
 
 Where they weigh too much, entries drawn by chance go. So work in rotation that needs a little
 more than there is room for learns a little anew, where the oldest would always be the next wanted.
+
+An entry says how much it weighs by its `kept_bytes`. It is weighed again when the next one comes,
+as much is made only when it first runs.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ Table = dict[Any, Any]
 
 
 class BoundedCache:
-    """The entries of many tables, at most `most` of them, or as many as weigh so much.
+    """The entries of many tables, as many as weigh `most`; one that does not say it weighs `each`.
 
     >>> kept, table = BoundedCache(2), {}
     >>> for number in range(5):
@@ -23,26 +26,41 @@ class BoundedCache:
     (2, True)
     """
 
-    def __init__(self, most: int) -> None:
-        self.most = most
+    def __init__(self, most: int, each: int = 1) -> None:
+        self.most, self.each = most, each
         self.made = 0  # entries in all, as long as it lives
         self._entries: list[tuple[Table, Hashable, int]] = []
         self._weight = 0
         self._draw = random.Random(0)
 
-    def put(self, table: Table, key: Hashable, value: Any, weight: int = 1) -> None:
+    def put(self, table: Table, key: Hashable, value: Any) -> None:
         """Enter `value` into one of the tables."""
         if key not in table:
-            while self._entries and not self.has_room(weight):
+            self._weigh_latest()
+            weight = self._weight_of(value)
+            while self._entries and self._weight + weight > self.most:
                 self._drop(self._draw.randrange(len(self._entries)))
             self._entries.append((table, key, weight))
             self._weight += weight
             self.made += 1
         table[key] = value
 
-    def has_room(self, weight: int) -> bool:
-        """Whether an entry that weighs so much takes the place of none."""
-        return self._weight + weight <= self.most
+    @property
+    def has_room(self) -> bool:
+        """Whether one more of the usual weight takes the place of none."""
+        return self._weight + self._weight // max(1, len(self._entries)) <= self.most
+
+    def _weight_of(self, value: Any) -> int:
+        found: int = getattr(value, "kept_bytes", self.each)
+        return found
+
+    def _weigh_latest(self) -> None:
+        """Weigh the latest entry again."""
+        if self._entries:
+            table, key, before = self._entries[-1]
+            weight = self._weight_of(table.get(key))
+            self._entries[-1] = table, key, weight
+            self._weight += weight - before
 
     def _drop(self, place: int) -> None:
         """Drop an entry; the last one takes its place."""
@@ -58,9 +76,9 @@ class BoundedCache:
             self._drop(-1)
 
 
-#: recipes, 6 KB each
-RECIPES = BoundedCache(8192)
+#: recipes
+RECIPES = BoundedCache(64 << 20, 6 << 10)
 #: how operands of certain layouts and parameters are served quickly, below 1 KB each
 LEARNT = BoundedCache(16384)
 #: programs of steps that came often, by their operators
-STEPS = BoundedCache(16384)
+STEPS = BoundedCache(96 << 20, 64 << 10)

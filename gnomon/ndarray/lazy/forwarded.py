@@ -34,7 +34,6 @@ from gnomon.ndarray.core.tape import BESIDE, FOLLOWED, Node, Output, Place, lead
 from gnomon.ndarray.lazy.fusion_group import FusionGroup
 from gnomon.ndarray.lazy.marks import (
     PREDICTED,
-    WEIGHT,
     Mark,
     Operand,
     Structure,
@@ -118,7 +117,7 @@ class Reads:
             structure = structure_of(mark, key, Structure)
             made = planned(structure, mark.path(), key, train, operands, forget, *where)
             alike.trust = structure.trust
-            STEPS.put(self.planned, asked, made, WEIGHT + mark.count)
+            STEPS.put(self.planned, asked, made)
         found = self.planned.get(asked)
         if found is None:
             alike.opened += 1

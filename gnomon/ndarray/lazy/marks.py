@@ -20,7 +20,6 @@ from gnomon.ops.asking import parameters
 from gnomon.ops.op import Op
 
 KEPT = 1 << 15  # marks in all; beyond, they are learnt anew
-WEIGHT = 64  # of a program, beside one of each operator
 TRUST = 5  # programs of a structure that are made the usual way for steps that did not come often
 
 #: heads, which of these were given gradients, values that are held, and the operands' variables
@@ -183,8 +182,7 @@ class Structure:
         It does where its operators on such operands are new, too. Else it may have had one, for
         which there was no room.
         """
-        has_room = is_new or STEPS.has_room(WEIGHT + self.operators)
-        return self.count > often and self.trust > 0 and has_room
+        return self.count > often and self.trust > 0 and (is_new or STEPS.has_room)
 
     def learn(self, by_others: bool) -> None:
         """A program was made, by those for other sizes or not, or could not be."""

@@ -60,7 +60,6 @@ from gnomon.ndarray.lazy.infer import infer
 from gnomon.ndarray.lazy.marks import (
     EMPTY,
     PREDICTED,
-    WEIGHT,
     Mark,
     Operand,
     Structure,
@@ -417,7 +416,7 @@ class Record(Recorded):
         forget = partial(plans.pop, key)
         found = planned(structure, mark.path(), key, self.train, operands, forget)
         plans.pop(key, None)
-        STEPS.put(plans, key, found, WEIGHT + mark.count)
+        STEPS.put(plans, key, found)
         return found
 
     def _done(

@@ -39,6 +39,7 @@ Shape = tuple[int, ...]
 
 _QUICK = 40e-6  # seconds: a run that short may be made under the engine's lock
 _PLAIN = {float32: FLOAT, float64: DOUBLE}  # numbers that native code writes
+NBYTES = 6 << 10  # of a recipe, without what libraries keep for it
 PASSING = 2  # first runs that go by the family: what a member has for itself pays after some 20
 _FEWEST, _TRIALS = 3, 40  # runs that are timed; a busy machine makes some of them long
 
@@ -232,6 +233,12 @@ class Recipe(Frozen):
             found = self._make()
             put(self, "_template", found)
         return found
+
+    @property
+    def kept_bytes(self) -> int:
+        """About what it keeps."""
+        template = self._template
+        return NBYTES + (0 if template is None else template.held)
 
     @property
     def passes(self) -> bool:

@@ -157,14 +157,14 @@ class Step:
     `function` is the address of a native `void f(void *)`, `block` that of its argument block,
     `keep` whatever must live as long as the step (code, blocks, storage); `name`, `bytes` moved
     and `flops` done are for profiles, `status` for steps that may fail, `work` estimates how long
-    it takes (see `division.GRAIN`). `seconds` is the shortest time that it was seen to take. Steps
-    of a library have their call's `Invoke` as their `origin`, by which they are made for other
-    sizes.
+    it takes (see `division.GRAIN`), `held` are bytes that a library keeps for it. `seconds` is the
+    shortest time that it was seen to take. Steps of a library have their call's `Invoke` as their
+    `origin`, by which they are made for other sizes.
     """
 
     __slots__ = (
-        "_arguments", "_call", "block", "bytes", "flops", "function", "keep", "name", "origin",
-        "seconds", "spare", "status", "work",
+        "_arguments", "_call", "block", "bytes", "flops", "function", "held", "keep", "name",
+        "origin", "seconds", "spare", "status", "work",
     )  # fmt: skip
 
     spare: list[Any] | None  # tasks that may be entered again; None where none is to be kept
@@ -189,6 +189,7 @@ class Step:
         self.flops = flops
         self.status = status
         self.work = work
+        self.held = 0
         self.seconds: float | None = None
         self.origin: Any = None
         self.spare = None
@@ -306,6 +307,7 @@ class Program(Step):
             status=Status(self.table.address + 8, str) if fails else None,
             work=sum([step.work for step in self.steps]),
         )
+        self.held = sum([step.held for step in self.steps])
 
     def check(self) -> None:
         """Raises GnomonError when the last run failed, naming the step that did."""

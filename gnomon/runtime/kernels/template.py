@@ -224,7 +224,7 @@ class Template:
         self._make, self.count, self.numbers = make, count, numbers
         self._numbers = {pair: count + k for k, pair in enumerate(numbers)}
         self._threads = 0  # for how many steps were made, and their places looked for
-        self._like: tuple[Sequence[Step], Needs] | None = None  # what further copies repeat
+        self._like: tuple[Sequence[Step], Needs] = (), NOTHING  # what further copies repeat
         self._given = places is not None
         self.places: Sequence[Place] = places or []  # where operands' addresses and numbers go
         self._which: tuple[tuple[int, ...], ...] = ((0,), (1,)) if numbers else ((), ())
@@ -262,11 +262,10 @@ class Template:
 
     def _another(self) -> Copy:
         """One more copy: its steps are like others, or made once more."""
-        like = self._like if self._threads == num_threads() else None
-        steps = None if like is None else again(like[0])
-        if like is None or steps is None:
+        steps = again(self._like[0]) if self._threads == num_threads() else None
+        if steps is None:
             return self._made()
-        copy = Copy(steps, like[1])
+        copy = Copy(steps, self._like[1])
         copy.take(self.places)
         return copy
 
@@ -306,6 +305,11 @@ class Template:
             return None
         offset = word.first - operand * SPACING
         return Place(word.at, word.number, operand - 1, offset) if abs(offset) < _SHIFT else None
+
+    @property
+    def held(self) -> int:
+        """Bytes that libraries keep for a copy of the steps."""
+        return sum([step.held for step in self._like[0]])
 
     @property
     def takes_numbers(self) -> bool:

@@ -12,10 +12,12 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec
+from weakref import WeakValueDictionary
 
 from gnomon import config
 from gnomon import dtype as dtypes
@@ -38,6 +40,11 @@ _IN_ORDER = 1
 _SCRATCHPAD_BY_USER = 1
 _LINEAR = 0x26
 _Dims = ctypes.c_int64 * 12
+P = ParamSpec("P")
+
+LATEST = 128  # primitives that are kept for steps made later
+_HELD = {"reorder": 9, "sum": 9, "pooling": 75, "matmul": 120}  # KB, half of it code
+_USUAL = 45  # of others
 
 STATUS = (
     "success", "out of memory", "invalid arguments", "unimplemented", "last implementation reached",
@@ -60,6 +67,7 @@ class Library:
         self.dnnl, self.gomp = dnnl, gomp
         dnnl.dnnl_primitive_desc_query_md.restype = ctypes.c_void_p
         dnnl.dnnl_memory_desc_get_size.restype = ctypes.c_size_t
+        dnnl.dnnl_set_primitive_cache_capacity(0)  # or what is dropped here would stay there
         self.engine = _new(dnnl.dnnl_engine_create, _CPU, ctypes.c_size_t(0))
         self.stream = _new(dnnl.dnnl_stream_create, self.engine, _IN_ORDER)
 
@@ -246,13 +254,16 @@ class Operands(dict[str, Description]):
 class Primitive:
     """A computation: its implementation's name and its operands' descriptors.
 
+    `held` is about how many bytes the library keeps for it.
+
     Its code, which takes up to a millisecond, is made when its address is first asked for. Where
     two threads ask together, the later one's is dropped before it is seen: both execute the same.
     """
 
-    __slots__ = ("_code", "_description", "name", "operands")
+    __slots__ = ("__weakref__", "_code", "_description", "held", "name", "operands")
 
-    def __init__(self, description: Owned) -> None:
+    def __init__(self, description: Owned, kind: str = "") -> None:
+        self.held = _HELD.get(kind, _USUAL) << 10
         self._description = description
         self._code: dict[str, Owned] = {}
         name = ctypes.c_char_p()
@@ -283,7 +294,27 @@ class Primitive:
 
 def primitive(create: str, *arguments: Any) -> Primitive:
     """The primitive that `describe` with these arguments describes."""
-    return Primitive(describe(create, *arguments))
+    return Primitive(describe(create, *arguments), create.split("_")[1])
+
+
+_latest: deque[Primitive] = deque(maxlen=LATEST)
+
+
+def kept(make: Callable[P, Primitive]) -> Callable[P, Primitive]:
+    """A function that gives the primitive which `make` made before, as long as a step owns that, or
+    it is one of the `LATEST` of all such functions."""
+    made: WeakValueDictionary[Hashable, Primitive] = WeakValueDictionary()
+
+    @functools.wraps(make)
+    def found(*given: P.args, **named: P.kwargs) -> Primitive:
+        key = given, *named.items()
+        one = made.get(key)
+        if one is None:
+            one = made[key] = make(*given, **named)
+            _latest.append(one)
+        return one
+
+    return found
 
 
 @functools.lru_cache(maxsize=256)
@@ -322,7 +353,7 @@ def _argument(value: Any) -> Any:
     return _Dims(*value) if isinstance(value, tuple) else value
 
 
-@functools.lru_cache(maxsize=1024)
+@kept
 def reorder(source: Description, dest: Description) -> Primitive:
     """The copy from one layout to another."""
     with one_thread() as found:
@@ -338,7 +369,7 @@ def memory(description: Description) -> Owned:
     return Owned(made, found.dnnl.dnnl_memory_destroy)
 
 
-@functools.lru_cache(maxsize=256)
+@kept
 def total(elements: int, terms: int) -> Primitive:
     """The sum of `terms` rows of as many elements."""
     flat = Description.plain((elements,), (1,))

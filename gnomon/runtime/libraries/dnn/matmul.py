@@ -15,6 +15,7 @@ from gnomon.runtime.libraries.dnn.library import (
     Unsupported,
     attributes,
     available,
+    kept,
     one_thread,
     primitive,
 )
@@ -28,7 +29,7 @@ _MANY = 64  # rows or columns: a piece of so many is a good one
 _TYPES = (dtypes.float32, dtypes.bfloat16, dtypes.float16)
 
 
-@functools.lru_cache(maxsize=512)
+@kept
 def _primitive(
     a: Description, b: Description, c: Description, alpha: float, beta: float
 ) -> Primitive:
@@ -74,7 +75,8 @@ def matmul(p: Product) -> DnnStep:
             "weights": b.part(matrices, (0, p.k), columns),
             "dst": c.part(matrices, rows, columns),
         }
-        what = _primitive(*(place.description for place in operands.values()), p.alpha, p.beta)
+        src, weights, dst = (place.description for place in operands.values())
+        what = _primitive(src, weights, dst, p.alpha, p.beta)
         tasks.append(Task(arena))
         tasks[-1].run(what, operands)
     phase = Phase(p.name, tasks, p.bytes, p.flops)

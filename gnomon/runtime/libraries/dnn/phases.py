@@ -309,7 +309,10 @@ class Phase:
         keep = (_code(), operands, lists, table, block, [kept for _, kept in made])
         status = Status(block.address, _meaning)
         code, work = _code().address("phase"), estimated(self.bytes, self.flops)
-        return Step(code, block.address, keep, self.name, self.bytes, self.flops, status, work)
+        step = Step(code, block.address, keep, self.name, self.bytes, self.flops, status, work)
+        every = (each for task in self.tasks for each in task.operations)
+        step.held = sum(p.held for p in {each.what for each in every if isinstance(each, Run)})
+        return step
 
 
 class Copies(NamedTuple):

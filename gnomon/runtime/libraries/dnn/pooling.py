@@ -21,6 +21,7 @@ from gnomon.runtime.libraries.dnn.library import (
     Primitive,
     attributes,
     describe,
+    kept,
     one_thread,
     primitive,
 )
@@ -82,7 +83,7 @@ class Pooling:
         return replace(self, data=(batch, *self.data[1:]))
 
 
-@functools.lru_cache(maxsize=256)
+@kept
 def forward_pool(
     pool: Pooling, src: Description | None = None, dst: Description | None = None
 ) -> Primitive:
@@ -100,7 +101,7 @@ def _forward_arguments(
     )  # fmt: skip
 
 
-@functools.lru_cache(maxsize=256)
+@kept
 def backward_pool(
     pool: Pooling, src: Description | None = None, dst: Description | None = None
 ) -> Primitive:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 from gnomon.runtime.libraries.dnn.geometry import Convolution
 from gnomon.runtime.libraries.dnn.layout import last, plain
 from gnomon.runtime.libraries.dnn.library import (
@@ -12,6 +10,7 @@ from gnomon.runtime.libraries.dnn.library import (
     Primitive,
     attributes,
     describe,
+    kept,
     one_thread,
     primitive,
 )
@@ -19,7 +18,7 @@ from gnomon.runtime.libraries.dnn.library import (
 _TRAINING, _DIRECT = 64, 1
 
 
-@functools.lru_cache(maxsize=512)
+@kept
 def forward_primitive(
     conv: Convolution,
     src: Description | None = None,
@@ -36,7 +35,7 @@ def forward_primitive(
         )  # fmt: skip
 
 
-@functools.lru_cache(maxsize=512)
+@kept
 def data_primitive(
     conv: Convolution,
     src: Description | None = None,
@@ -52,7 +51,7 @@ def data_primitive(
         )  # fmt: skip
 
 
-@functools.lru_cache(maxsize=512)
+@kept
 def weight_primitive(
     conv: Convolution,
     src: Description | None = None,
