@@ -76,6 +76,19 @@ def test_numbers_of_an_operator_are_constants(dtype: str) -> None:
     np.testing.assert_array_equal(mixed.numpy(a), want)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_bits_that_a_type_does_not_have_are_left_out(dtype: str) -> None:
+    @op
+    def mixed(x):
+        return (x & ~15) ^ 0x9E3779B97F4A7C15 | 0x80
+
+    a = numbers(dtype)
+    clear, mix, mark = np.array([-16, 0x9E3779B97F4A7C15 - 2**64, 0x80]).astype(dtype)
+    want = (a & clear) ^ mix | mark
+    np.testing.assert_array_equal(stored(mixed(Tensor(a)), a), want)
+    np.testing.assert_array_equal(mixed.numpy(a), want)
+
+
 def test_truth_values() -> None:
     a, b = np.array([0, 0, 1, 1], bool), np.array([0, 1, 0, 1], bool)
 

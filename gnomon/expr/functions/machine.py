@@ -1,7 +1,8 @@
 """Machines: what replays the formula of a scalar function, into Terms or over NumPy's arrays.
 
 A whole number that an integer type does not hold is the nearest that it does wherever it is
-computed with; in a comparison it is itself, so that `x >= 300` holds of no uint8.
+computed with; in a comparison it is itself, so that `x >= 300` holds of no uint8. Of its bits there
+are those that the type has, so that `x & ~15` clears four bits of any type.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ import numpy as np
 
 from gnomon import dtype as dt
 from gnomon.dtype import DType
-from gnomon.expr.functions.formula import ROUNDING
+from gnomon.expr.functions.formula import LOGIC, ROUNDING
 from gnomon.expr.functions.primitive import PRIMITIVES
-from gnomon.expr.term import Arena, Number, Term
+from gnomon.expr.term import Arena, Number, Term, cast_number
 
 if TYPE_CHECKING:
     from gnomon.expr.functions.scalar import ScalarFn
@@ -73,7 +74,12 @@ class _Machine:
             # all that the type holds lies on one side of it, as 0 does
             a, b = [a.value if isinstance(a, _Far) else 0 for a in args]
             return self.truth(COMPARED[name](a, b))
+        if name in LOGIC:
+            args = tuple([self._low_bits(a) if isinstance(a, _Far) else a for a in args])
         return self.primitive(name, *map(near, args))
+
+    def _low_bits(self, far: _Far) -> Any:
+        return self.holding(cast_number(far.value, self.dtype))
 
     def truth(self, value: bool) -> Any:
         """A truth value."""

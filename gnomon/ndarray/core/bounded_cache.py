@@ -81,4 +81,4 @@ RECIPES = BoundedCache(64 << 20, 6 << 10)
 #: how operands of certain layouts and parameters are served quickly, below 1 KB each
 LEARNT = BoundedCache(16384)
 #: programs of steps that came often, by their operators
-STEPS = BoundedCache(96 << 20, 64 << 10)
+STEPS = BoundedCache(160 << 20, 64 << 10)
