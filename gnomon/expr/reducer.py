@@ -155,7 +155,8 @@ def from_operator(fn: ScalarFn, start: Number) -> Reducer:
         raise ParamError(complaint("red.make", "start", expected, shown(start)))
 
     begin, combine = partial(_always, start), partial(_joined, fn)  # which can be pickled
-    return Reducer(f"user:{fn.name}", 1, begin, combine, (fn.key, start))
+    bits = bool(fn.body.bits)
+    return Reducer(f"user:{fn.name}", 1, begin, combine, (fn.key, start), bits=bits)
 
 
 def _always(start: Number, dtype: DType) -> tuple[Number, ...]:

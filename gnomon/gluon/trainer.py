@@ -272,7 +272,7 @@ class Trainer(CheckedArguments):
         if self._update_on_kvstore:
             weights = [list(each) for each in zip(*(r.weights for r in self._layout), strict=True)]
         if not hasattr(self._kvstore, "push"):
-            kv.pushpull_each(self._kvstore, keys, grads, weights)
+            kv.pushpull_each(self._kvstore, keys, keys, grads, weights)
             return
         # a store of this process alone updates in the order of the parameters
         order = self._push_order if self._kvstore.num_workers > 1 else range(len(keys))

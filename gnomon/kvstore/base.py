@@ -80,12 +80,16 @@ class KVStoreBase:
 
 
 def pushpull_each(
-    store: Any, keys: Sequence[Any], values: Sequence[Any], outs: Sequence[Any] | None = None
+    store: Any,
+    numbers: Sequence[int],
+    keys: Sequence[Any],
+    values: Sequence[Any],
+    outs: Sequence[Any] | None = None,
 ) -> None:
-    """`pushpull` key by key, the first one first: how stores of users are called in training."""
-    for number, key in enumerate(keys):
-        out = None if outs is None else outs[number]
-        store.pushpull(key, values[number], out=out, priority=-number)
+    """`pushpull` key by key, as stores of users are called: the lowest number is most urgent."""
+    for k, (number, key) in enumerate(zip(numbers, keys, strict=True)):
+        out = None if outs is None else outs[k]
+        store.pushpull(key, values[k], out=out, priority=-number)
 
 
 def joins_processes(name: str) -> bool:

@@ -45,7 +45,7 @@ def start_store(
     """Put the parameters into the store, first layer first."""
     for index, (name, arrays) in enumerate(zip(param_names, param_arrays, strict=True)):
         if not hasattr(kvstore, "init"):
-            kvstore.broadcast(name, arg_params[name], out=list(arrays))
+            kvstore.broadcast(name, arg_params.get(name, arrays[0]), out=list(arrays))
             continue
         if name in arg_params:
             kvstore.init(name, arg_params[name])
@@ -131,7 +131,7 @@ def update_on_store(store: Any, what: Trained) -> None:
 def _exchange(store: Any, what: Trained, outs: Sequence[Sequence[Any]] | None = None) -> None:
     """Push all gradients, and pull into `outs`, or back into the gradients."""
     if not hasattr(store, "push"):
-        kv.pushpull_each(store, what.names, what.grads, outs)
+        kv.pushpull_each(store, range(len(what.names)), what.names, what.grads, outs)
         return
     push(store, what.names, what.grads)
     store.pull(what.names, out=what.grads if outs is None else outs, ignore_sparse=False)

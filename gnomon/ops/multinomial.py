@@ -43,6 +43,8 @@ class SampleMultinomial(Op):
         data = s.need("data")
         if not data:
             raise s.refuse("data", "at least 1 axis", "a scalar")
+        if data[-1] == 0:
+            raise s.refuse("data", "at least 1 probability in a row", f"shape {data}")
         for name in self.outputs():
             s[name] = (*data[:-1], *self.shape) or (1,)
 
@@ -75,7 +77,9 @@ class SampleMultinomial(Op):
             return None
         rows = ext.reshape(data, (times(data.shape[:-1]), data.shape[-1]))
         draws = (rows.shape[0], times(self.shape))
-        where = among(ext.reshape(cast(outputs[0], int64), draws), rows)
+        # float16 and uint8 do not hold every place of a long row
+        places = fn.minimum(ext.reshape(cast(outputs[0], int64), draws), rows.shape[1] - 1)
+        where = among(places, rows)
         grad = ext.reshape(grads[1], draws) / ext.take(flat(rows), where)
         return ext.reshape(ext.take_grad(where, grad, times(rows.shape)), data.shape)
 

@@ -7,6 +7,7 @@ import operator
 import numpy as np
 import pytest
 
+from gnomon.base import DTypeError
 from gnomon.shadow import Tensor, TensorContainer, fn, op, red, reduce, reduce_with_axis, scan
 
 DTYPES = "int8 uint8 int16 uint16 int32 uint32 int64 uint64".split()
@@ -168,3 +169,29 @@ def test_random_trees(seed: int) -> None:
             want = function(*arrays)
         found = stored(function(*map(Tensor, arrays)), want)
         np.testing.assert_array_equal(found, want, err_msg=source)
+
+
+def test_truth_values_of_operators() -> None:
+    """0 and 1 that another operator made of a comparison are truth values, of floats as well."""
+
+    @op
+    def positive(x):
+        return x > 0
+
+    @op
+    def both(x, y):
+        return positive(x) & positive(y) | (x > 3)
+
+    for dtype in ("float32", "int32"):
+        x, y = np.array([1, -1, 5, 2], dtype), np.array([1, 1, -1, -2], dtype)
+        want = ((x > 0) & (y > 0)) | (x > 3)
+        np.testing.assert_array_equal(stored(both(Tensor(x), Tensor(y)), x), want)
+
+
+def test_reducers_of_users_take_no_floats() -> None:
+    @op
+    def common(a, b):
+        return a & b
+
+    with pytest.raises(DTypeError, match="expected integers for user:common"):
+        reduce(Tensor(np.ones(3, np.float32)), red.make(common, -1), (0,))

@@ -196,18 +196,20 @@ class Tape:
 
     def truth(self, value: Sym | Number) -> Sym:
         """Whether a number is not 0; truth values stay what they are."""
+        x = self._as_truth(value)
+        return x if x.truth else self.op("ne", x, self.const(0))
+
+    def _as_truth(self, value: Sym | Number) -> Sym:
+        """The truth value that 0 or 1 were made from; other numbers stay what they are."""
         x = self.lift(value)
-        if x.truth:
-            return x
-        step = self.step_of(x)
-        if step is not None and step.op == "number":
-            return Sym(self, step.refs[0], True)
-        return self.op("ne", x, self.const(0))
+        step = None if x.truth else self.step_of(x)
+        return Sym(self, step.refs[0], True) if step is not None and step.op == "number" else x
 
     def op(self, name: str, *args: Sym | Number) -> Sym:
         """A primitive of symbols and numbers; truth values and numbers turn into what it takes."""
         if name in LOGIC:
-            operands = [self.lift(a) for a in args]
+            # of 0 and 1 from truth values these mean the same by bits, `not` does not
+            operands = [self._as_truth(a) if name != "not" else self.lift(a) for a in args]
             if all(a.truth for a in operands):
                 return self.append(name, *operands)
         if name in SIGNS and any(isinstance(a, float) for a in args):

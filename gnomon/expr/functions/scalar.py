@@ -173,7 +173,9 @@ class ScalarFn:
         if signs:
             expected = f"integers for {' '.join(signs)}"
             message = complaint(self.name, "operands", expected, dtype.name)
-            raise DTypeError(f"{message}; convert with tcast")
+            raise DTypeError(
+                f"{message}; convert with tcast, or join comparisons by fn.logical_and"
+            )
 
     def numpy(self, *args: Any) -> Any:
         """The value over arrays of one dtype, which broadcast: the function's meaning."""

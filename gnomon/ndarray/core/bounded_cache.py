@@ -55,12 +55,13 @@ class BoundedCache:
         return found
 
     def _weigh_latest(self) -> None:
-        """Weigh the latest entry again."""
-        if self._entries:
-            table, key, before = self._entries[-1]
+        """Weigh the latest entry again, unless another thread enters one meanwhile."""
+        for latest in self._entries[-1:]:
+            table, key, before = latest
             weight = self._weight_of(table.get(key))
-            self._entries[-1] = table, key, weight
-            self._weight += weight - before
+            if self._entries and self._entries[-1] is latest:
+                self._entries[-1] = table, key, weight
+                self._weight += weight - before
 
     def _drop(self, place: int) -> None:
         """Drop an entry; the last one takes its place."""

@@ -316,7 +316,7 @@ def eigenvectors(a: Array) -> tuple[Array, Array]:
     values, status = np.empty(a.shape[:-1], a.dtype), _status(a)
     work = np.empty((1, 1 + 6 * n + 2 * n * n), a.dtype)
     whole = np.empty((1, 3 + 5 * n), np.int32)
-    _run("syevd", b"VU", n, flat(rows), n, values.reshape(-1, n), work, work.size, whole,
+    _run("syevd", b"VU", n, flat(rows), n, values.reshape(len(status), n), work, work.size, whole,
          whole.size, status)  # fmt: skip
     if status.any():
         raise np.linalg.LinAlgError("Eigenvalues did not converge")
