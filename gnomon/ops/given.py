@@ -46,7 +46,7 @@ def known(op: Op) -> dict[str, tuple[str, int | slice | None]]:
 
 
 @functools.lru_cache(maxsize=1024)
-def places(op: Op) -> list[tuple[str, int | slice | None]]:
+def places(op: Op) -> tuple[tuple[str, int | slice | None], ...]:
     """Where what the gradient of `op` asks for lies, in the order of its parameters.
 
     Raises:
@@ -57,7 +57,7 @@ def places(op: Op) -> list[tuple[str, int | slice | None]]:
         if name not in names:
             expected = f"parameters among {', '.join(names)}"
             raise ShapeError(complaint(f"{op.name}.gradient", name, expected, "another"))
-    return [names[name] for name in op.asked]
+    return tuple([names[name] for name in op.asked])
 
 
 def needs(op: Op) -> Needs:

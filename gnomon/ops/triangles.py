@@ -32,15 +32,15 @@ class Pieces(Op):
 
     def count(self, n: int) -> int:
         """How many such elements a matrix of `n` rows has."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{self.name}: says nothing of count")
 
     def places(self, n: int) -> Expr:
         """Where they lie, in order, in a matrix of `n` rows in row-major order."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{self.name}: says nothing of places")
 
     def side(self, count: int) -> int:
         """The rows of a matrix with so many such elements; -1 where there is none."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{self.name}: says nothing of side")
 
     def among(self, batch: Shape, n: int) -> Expr:
         """Where those of a batch of matrices lie among the elements of all of them."""

@@ -7,7 +7,8 @@ their loop.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
 
 from gnomon.base import GnomonError, ShapeError, complaint
 from gnomon.dtype import DType
@@ -25,6 +26,8 @@ plusto: Saver = "plusto"
 minusto: Saver = "minusto"
 multo: Saver = "multo"
 divto: Saver = "divto"
+
+T = TypeVar("T")
 
 
 def check_saver(saver: Any) -> None:
@@ -46,6 +49,15 @@ def assign(dest: Buffer, saver: Saver, value: Operand) -> None:
     if e.exp_type & ~CHAINER:
         check_products(e, saver)
     store(dest, saver, e)
+
+
+def storing(joined: Callable[[Any, Operand], Expr]) -> Callable[[T, Operand], T]:
+    """The method of an in-place operator that has no saver: the value is stored as by `[:] =`."""
+
+    def method(self: Any, value: Operand) -> Any:
+        return self.assign(joined(self, value))
+
+    return method
 
 
 class Targets(Protocol):

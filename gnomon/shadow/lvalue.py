@@ -9,6 +9,7 @@ may read what any of the parts holds.
 from __future__ import annotations
 
 import builtins
+import operator
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -24,7 +25,7 @@ from gnomon.expr.ext.flip import Flip
 from gnomon.expr.ext.slice_ import Bounds, Slice
 from gnomon.expr.node import Buffer, Expr, Operand
 from gnomon.expr.pattern import NONE, Pattern, holds, pattern_now, pattern_of, steady
-from gnomon.shadow.assign import assign_all, divto, minusto, multo, plusto, saveto
+from gnomon.shadow.assign import assign_all, divto, minusto, multo, plusto, saveto, storing
 from gnomon.shadow.tensor import Tensor, everything
 
 KEPT = 1024
@@ -97,20 +98,9 @@ class Joined(Concat):
     def __itruediv__(self, value: Operand) -> Self:
         return self.assign(value, divto)
 
-    def __iand__(self, value: Operand) -> Self:
-        return self.assign(self & value)
-
-    def __ior__(self, value: Operand) -> Self:
-        return self.assign(self | value)
-
-    def __ixor__(self, value: Operand) -> Self:
-        return self.assign(self ^ value)
-
-    def __ilshift__(self, value: Operand) -> Self:
-        return self.assign(self << value)
-
-    def __irshift__(self, value: Operand) -> Self:
-        return self.assign(self >> value)
+    __iand__, __ior__ = storing(operator.and_), storing(operator.or_)
+    __ixor__ = storing(operator.xor)
+    __ilshift__, __irshift__ = storing(operator.lshift), storing(operator.rshift)
 
     def __ipow__(self, value: Operand) -> Self:
         # without this, Python would make the name an expression and store nothing

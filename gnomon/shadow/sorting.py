@@ -62,7 +62,7 @@ def _best(keys: Array, is_ascend: bool) -> Array | None:
 
 def _few(keys: Array, is_ascend: bool, count: int) -> Array | None:
     """The same for few of many; None where a row has not so many numbers."""
-    wide = np.ascontiguousarray(keys, np.float32 if keys.dtype.char == "f" else np.float64)
+    wide = np.ascontiguousarray(keys, np.result_type(keys.dtype, np.float32))
     places = np.empty((*keys.shape[:-1], count), np.int64)
     addresses = wide.ctypes.data, places.ctypes.data
     sizes = places.size // count, keys.shape[-1], count, wide.itemsize

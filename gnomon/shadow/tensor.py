@@ -21,7 +21,7 @@ from gnomon.plan.statement import Store, identity
 from gnomon.runtime.devices import device as devices
 from gnomon.runtime.statements import call_cache, inspect
 from gnomon.runtime.statements.call_cache_tensor import Handle
-from gnomon.shadow.assign import assign, check_saver, divto, minusto, multo, plusto, saveto
+from gnomon.shadow.assign import assign, check_saver, divto, minusto, multo, plusto, saveto, storing
 from gnomon.shadow.stream import Stream
 from gnomon.shape import Shape, prod
 
@@ -346,20 +346,9 @@ class Tensor(Handle):
         assign(self, divto, value)
         return self
 
-    def __iand__(self, value: Operand) -> Self:
-        return self.assign(self & value)
-
-    def __ior__(self, value: Operand) -> Self:
-        return self.assign(self | value)
-
-    def __ixor__(self, value: Operand) -> Self:
-        return self.assign(self ^ value)
-
-    def __ilshift__(self, value: Operand) -> Self:
-        return self.assign(self << value)
-
-    def __irshift__(self, value: Operand) -> Self:
-        return self.assign(self >> value)
+    __iand__, __ior__ = storing(operator.and_), storing(operator.or_)
+    __ixor__ = storing(operator.xor)
+    __ilshift__, __irshift__ = storing(operator.lshift), storing(operator.rshift)
 
     def __ipow__(self, value: Operand) -> Self:
         # without this, Python would make the name an expression and store nothing
