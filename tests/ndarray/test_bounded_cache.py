@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -59,18 +60,18 @@ def test_an_entry_put_again_takes_no_room():
     assert table == {"same": 4, "other": 0}
 
 
-def test_entries_weigh_what_they_are_said_to():
+def test_entries_weigh_what_they_say():
     found, table = bounded_cache.BoundedCache(10), {}
     for k in range(20):
-        found.put(table, k, k, 3)
+        found.put(table, k, SimpleNamespace(kept_bytes=3))
         assert len(table) == min(3, k + 1)
         assert k in table
-        assert found.has_room(3) == (k < 2)
-    found.put(table, "large", 0, 100)
-    assert table == {"large": 0}
+        assert found.has_room == (k < 2)
+    found.put(table, "large", SimpleNamespace(kept_bytes=100))
+    assert list(table) == ["large"]
     found.forget()
     assert not table
-    assert found.has_room(10)
+    assert found.has_room
 
 
 FLAT = """

@@ -329,6 +329,24 @@ def test_without_libgomp() -> None:
     assert issubclass(DeviceError, GnomonError)
 
 
+def test_primitives_that_go_when_names_are_gone_say_nothing() -> None:
+    """As Python ends: names of a module become None, those with an underscore first."""
+    script = (
+        "from gnomon.runtime.libraries.dnn import library\n"
+        "plain, shape = library.Description.plain, (2, 3, 4, 5)\n"
+        "strides = (60, 20, 5, 1), (60, 1, 15, 3), (1, 2, 6, 24)\n"
+        "every = [plain(shape, each) for each in strides]\n"
+        "for pair in [(a, b) for a in every for b in every]: library.reorder(*pair)\n"
+        "library._latest.reverse()  # those made last go first\n"
+        "for name in sorted(vars(library), key=lambda name: not name.startswith('_')):\n"
+        "    if not name.startswith('__'): setattr(library, name, None)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stderr == ""
+
+
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_fork() -> None:
     conv = CONVOLUTIONS[2]

@@ -183,10 +183,11 @@ class Owned:
 class Description(Owned):
     """A memory descriptor: dimensions, type and layout of an operand; the same one for ever."""
 
-    __slots__ = ("nbytes",)
+    __slots__ = ("_equal", "nbytes")
 
     def __init__(self, handle: ctypes.c_void_p) -> None:
         dnnl = library().dnnl
+        self._equal = dnnl.dnnl_memory_desc_equal
         super().__init__(handle, dnnl.dnnl_memory_desc_destroy)
         self.nbytes: int = dnnl.dnnl_memory_desc_get_size(handle)
 
@@ -226,11 +227,10 @@ class Description(Owned):
         return tuple(dims[: axes.value])
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Description):
+        # without names of this module, which are gone where primitives go as Python ends
+        if type(other) is not type(self):
             return NotImplemented
-        return self is other or bool(
-            library().dnnl.dnnl_memory_desc_equal(self.handle, other.handle)
-        )
+        return self is other or bool(self._equal(self.handle, other.handle))
 
     def __hash__(self) -> int:
         return hash(self.nbytes)
